@@ -1,0 +1,198 @@
+"""The driver: a program's path and options → checked, shown or built.
+
+Every command and the Python façade go through here. The stages run in the order of the folders
+(`docs/explanation/compiler.md`) and stop after the first that reports errors. Builds are kept by the content
+of what they were made from (`buildcache.py`), so a second one costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from vx import buildcache, resources
+from vx.buildcache import Dependency
+from vx.options import Options
+
+if TYPE_CHECKING:
+    from vx.codegen.target import Target
+    from vx.diagnostics.report import Diagnostic, Reporter
+    from vx.diagnostics.source import SourceMap
+    from vx.machine.machine import Machine
+    from vx.model.info import ModelInfo
+    from vx.sema.tree import Program
+
+MODEL_FILES = (("config.json", "text"), ("digests.json", "text"), ("model.safetensors", "header"))
+"""What a build reads of a model directory, and how much of each file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An accepted program with what it was checked against. `model` is None if it uses none."""
+
+    program: Program
+    machine: Machine
+    target: Target
+    model: ModelInfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A finished build. `model_dir` is the model directory that it runs with, or None; `diagnostics` are the
+    warnings of the compilation, also when the build was found in the cache."""
+
+    executable: Path
+    key: str
+    cached: bool
+    model_dir: str | None
+    diagnostics: Sequence[Diagnostic]
+
+
+def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
+    """Check a program. Raises `CompileError` with everything reported if it is refused."""
+    from vx.codegen import target as targets
+    from vx.machine.load import load_machine
+    from vx.sema.borrow import check_borrows
+    from vx.sema.check import check_program
+
+    target = targets.native() if options.target is None else targets.by_name(options.target)
+    machine = load_machine(options.machine, options.host, reporter, sources, target.arch)
+    reporter.abort_if_errors()
+    model = _model_info(options)
+    program = check_program(path, sources, reporter, machine, model, dict(options.consts))
+    reporter.abort_if_errors()
+    check_borrows(program, reporter)
+    reporter.abort_if_errors()
+    return Checked(program, machine, target, model if program.model else None)
+
+
+def translate(checked: Checked, options: Options, reporter: Reporter) -> tuple[str, str]:
+    """The LLVM text of the host module and of the regions' module."""
+    from vx.codegen.cpu import emit_regions
+    from vx.codegen.host import emit_host
+
+    _require_cpu(checked, reporter)
+    reporter.abort_if_errors()
+    host, regions = emit_host(checked.program, checked.target, checked.model, options)
+    return host, emit_regions(regions, checked.target, options)
+
+
+def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Built:
+    """Build a program, or find the build of the same content. Raises `CompileError`."""
+    found = cached_build(path, options)
+    if found is not None:
+        return found
+    model_dir = _model_dir(options)
+    before = _model_dependencies(model_dir)
+    compiler = buildcache.compiler_digest()
+    checked = check(path, options, sources, reporter)
+    dependencies = [*_source_dependencies(checked, sources), *(before if checked.model else ())]
+    key = buildcache.build_key(options, dependencies, compiler)
+    executable = buildcache.find_build(key) or _compile(checked, options, reporter, key)
+    if before != _model_dependencies(model_dir) or compiler != buildcache.compiler_digest():
+        _refuse("E9032", "the model directory or the compiler changed during the build", "build again")
+    used_model = model_dir if checked.model else None
+    request = buildcache.request_key(path, options, model_dir, compiler)
+    buildcache.record(request, key, dependencies, used_model, _plain(reporter.diagnostics))
+    return Built(executable, key, False, used_model, reporter.diagnostics)
+
+
+def cached_build(path: str, options: Options) -> Built | None:
+    """The build of an unchanged program, without loading the compiler; None if there is none."""
+    request = buildcache.request_key(path, options, _model_dir(options), buildcache.compiler_digest())
+    entry = buildcache.look_up(request)
+    if entry is None:
+        return None
+    return Built(entry.executable, entry.key, True, entry.model_dir, _diagnostics(entry.diagnostics))
+
+
+def _compile(checked: Checked, options: Options, reporter: Reporter, key: str) -> Path:
+    from vx.codegen.compile import compile_modules
+    from vx.codegen.link import link_executable
+
+    texts = translate(checked, options, reporter)
+    space = buildcache.workspace()
+    try:
+        objects = compile_modules([text for text in texts if text], checked.target, options.opt_level)
+        link_executable(objects, space.program, checked.target)
+        return buildcache.store(space, key)
+    except BaseException:
+        buildcache.discard(space)
+        raise
+
+
+# ---- models ------------------------------------------------------------------------------------
+def _model_dir(options: Options) -> str | None:
+    """The directory that `import model;` reads: the one given, else the tiny model that ships with Vx."""
+    if options.model is not None:
+        return str(Path(options.model).absolute())
+    tiny = resources.find("models", "tiny")
+    return str(tiny) if tiny.is_dir() else None
+
+
+def _model_info(options: Options) -> ModelInfo | None:
+    from vx.model.errors import ModelError
+    from vx.model.info import load_model
+
+    directory = _model_dir(options)
+    if directory is None:
+        return None
+    try:
+        return load_model(directory)
+    except ModelError as error:
+        _refuse(error.code, error.message, *error.helps)
+
+
+def _model_dependencies(directory: str | None) -> list[Dependency]:
+    if directory is None:
+        return []
+    files = [(str(Path(directory, name)), kind) for name, kind in MODEL_FILES]
+    return [Dependency(path, kind, buildcache.digest(path, kind)) for path, kind in files]
+
+
+# ---- what a build depends on -------------------------------------------------------------------
+def _source_dependencies(checked: Checked, sources: SourceMap) -> list[Dependency]:
+    """The source and machine files as they were read: an edit during the build makes the next one differ."""
+    names = dict.fromkeys((*checked.program.files, *checked.machine.files))
+    return [
+        Dependency(str(Path(name).absolute()), "text", buildcache.text_digest(sources.text(name))) for name in names
+    ]
+
+
+def _plain(diagnostics: Sequence[Diagnostic]) -> list[object]:
+    """Diagnostics as JSON data, for a manifest; `_diagnostics` reads them back."""
+    from dataclasses import asdict
+
+    return [{**asdict(diagnostic), "level": diagnostic.level.value} for diagnostic in diagnostics]
+
+
+def _diagnostics(plain: Sequence[object]) -> list[Diagnostic]:
+    return [_diagnostic(item) for item in plain if isinstance(item, dict)]
+
+
+def _diagnostic(item: dict[str, Any]) -> Diagnostic:
+    from vx.diagnostics.report import Diagnostic, Help, Label, Level
+    from vx.diagnostics.span import Span
+
+    def span(fields: dict[str, Any] | None) -> Span | None:
+        return None if fields is None else Span(**fields)
+
+    return Diagnostic(
+        item["code"],
+        Level(item["level"]),
+        item["message"],
+        Span(**item["span"]),
+        tuple(Label(Span(**label["span"]), label["text"]) for label in item["labels"]),
+        tuple(item["notes"]),
+        tuple(Help(help_["text"], span(help_["span"]), help_["replacement"]) for help_ in item["helps"]),
+    )
+
+
+def _refuse(code: str, message: str, *helps: str) -> NoReturn:
+    from vx.diagnostics.report import CompileError, Diagnostic, Help, Level
+    from vx.diagnostics.span import NOWHERE
+
+    helps_ = tuple(Help(text) for text in helps)
+    raise CompileError([Diagnostic(code, Level.ERROR, message, NOWHERE, helps=helps_)])

@@ -1,0 +1,47 @@
+"""`vx check`: whether a program is right, without building it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from vx.cli.options import ConstOpt, HostOpt, MachineOpt, ModelOpt, ProgramArg, TargetOpt, options_of
+from vx.cli.report import Session
+
+
+class Format(StrEnum):
+    """How diagnostics are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
+def check(
+    program: ProgramArg,
+    format_: Annotated[Format, typer.Option("--format", help="How to print what was found.")] = Format.TEXT,
+    model: ModelOpt = None,
+    machine: MachineOpt = None,
+    host: HostOpt = None,
+    const: ConstOpt = None,
+    target: TargetOpt = None,
+) -> None:
+    """Check a program and report everything found. Exit status 1 if there is an error.
+
+    Examples:
+
+        vx check program.vx
+
+        vx check program.vx --machine machine.vx --host default
+
+        vx check program.vx --format sarif > findings.sarif
+    """
+    from vx.build import check as check_program
+
+    options = options_of(model, machine, host, const, target=target)
+    session = Session(format_.value, program, machine)
+    with session:
+        check_program(program, options, session.sources, session.reporter)
+        session.finish()

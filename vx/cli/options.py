@@ -1,0 +1,50 @@
+"""The options that several commands share, declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vx.options import Options
+
+ProgramArg = Annotated[str, typer.Argument(metavar="PROGRAM", help="A Vx source file.", show_default=False)]
+ModelOpt = Annotated[str | None, typer.Option("--model", metavar="DIR", help="The model directory of `import model;`.")]
+MachineOpt = Annotated[
+    str | None, typer.Option("--machine", metavar="FILE", help="Machine file of the accelerator; without it: this CPU.")
+]
+HostOpt = Annotated[
+    str | None, typer.Option("--host", metavar="FILE|default", help="Machine file of what the accelerator hangs off.")
+]
+ConstOpt = Annotated[
+    list[str] | None,
+    typer.Option("--const", metavar="NAME=VALUE", help="Override a constant of the program. Repeatable."),
+]
+LevelOpt = Annotated[int, typer.Option("-O", min=0, max=3, metavar="0..3", help="Optimisation level, as -O0 to -O3.")]
+StrictOpt = Annotated[
+    bool, typer.Option("--strict-index", help="Check each dimension of an index, not only the whole tensor.")
+]
+TargetOpt = Annotated[
+    str | None,
+    typer.Option("--target", metavar="TARGET", help="x86_64-linux-gnu or aarch64-linux-gnu; without it: this machine."),
+]
+
+
+def options_of(
+    model: str | None,
+    machine: str | None,
+    host: str | None,
+    const: list[str] | None,
+    level: int = 3,
+    strict_index: bool = False,
+    target: str | None = None,
+) -> Options:
+    """The `Options` of a command line. A `--const` without `=` is a usage error."""
+    return Options(level, strict_index, machine, host, model, tuple(_const(text) for text in const or ()), target)
+
+
+def _const(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as --const CTX=128", param_hint="--const")
+    return name.strip(), value.strip()

@@ -1,0 +1,55 @@
+"""`vx run`: build (or find the build) and become the program."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vx.cli.options import (
+    ConstOpt,
+    HostOpt,
+    LevelOpt,
+    MachineOpt,
+    ModelOpt,
+    ProgramArg,
+    StrictOpt,
+    TargetOpt,
+    options_of,
+)
+from vx.cli.report import Session
+
+
+def run(
+    program: ProgramArg,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The program's own arguments.", show_default=False)
+    ] = None,
+    model: ModelOpt = None,
+    machine: MachineOpt = None,
+    host: HostOpt = None,
+    const: ConstOpt = None,
+    level: LevelOpt = 3,
+    strict_index: StrictOpt = False,
+    target: TargetOpt = None,
+) -> None:
+    """Build a program, unless that was done before, and run it.
+
+    Its exit status is the program's. Builds are kept in a cache, so a second run starts at once.
+
+    Examples:
+
+        vx run programs/llama.vx
+
+        vx run programs/llama.vx --model stories15M -- --prompt "One day" --positions 100
+
+        vx run program.vx -O0 --strict-index --const SIZE=64
+    """
+    from vx.build import build
+    from vx.launch.local import become
+
+    options = options_of(model, machine, host, const, level, strict_index, target)
+    with Session() as session:
+        built = build(program, options, session.sources, session.reporter)
+        session.show(built.diagnostics)
+    become(built.executable, built.model_dir, program, arguments or ())

@@ -1,0 +1,254 @@
+"""Index arithmetic: integer expressions as affine sums of loop variables, and what ranges they span.
+
+Enters: integer `ir.Expr`s. Leaves: canonical `ir.Affine`s, intervals, and the set of things an
+expression depends on. Source integers may be i32; indices are computed in i64, so an overflow that
+would have wrapped becomes an index out of range, never a wrong element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from vx.kernels import ir
+
+ZERO = ir.Affine(0)
+Interval = tuple[int | None, int | None]
+
+
+def const(value: int) -> ir.Affine:
+    return ir.Affine(value)
+
+
+def var(v: ir.Var) -> ir.Affine:
+    return ir.Affine(0, ((1, v),))
+
+
+def _atom(expr: ir.Expr) -> ir.Affine:
+    return ir.Affine(0, ((1, expr),))
+
+
+def _collect(const_part: int, pairs: Iterator[tuple[int, ir.Expr]]) -> ir.Affine:
+    total: dict[ir.Expr, int] = {}
+    for coefficient, atom in pairs:
+        total[atom] = total.get(atom, 0) + coefficient
+    return ir.Affine(const_part, tuple((c, a) for a, c in total.items() if c != 0))
+
+
+def add(a: ir.Affine, b: ir.Affine) -> ir.Affine:
+    if not b.terms:
+        return a if b.const == 0 else ir.Affine(a.const + b.const, a.terms)
+    if not a.terms:
+        return ir.Affine(a.const + b.const, b.terms)
+    return _collect(a.const + b.const, iter(a.terms + b.terms))
+
+
+def scale(a: ir.Affine, factor: int) -> ir.Affine:
+    if factor == 0:
+        return ZERO
+    if factor == 1:
+        return a
+    return ir.Affine(a.const * factor, tuple((c * factor, t) for c, t in a.terms))
+
+
+def sub(a: ir.Affine, b: ir.Affine) -> ir.Affine:
+    return add(a, scale(b, -1))
+
+
+def times(a: ir.Affine, b: ir.Affine) -> ir.Affine:
+    """The product; not affine unless one side is constant, then an opaque atom."""
+    if not b.terms:
+        return scale(a, b.const)
+    if not a.terms:
+        return scale(b, a.const)
+    return _atom(ir.Binary("*", a, b, "i64"))
+
+
+def _is_index_type(name: str) -> bool:
+    return name in ("i32", "i64", "u32", "u64", "i128", "u128")
+
+
+def of(expr: ir.Expr) -> ir.Affine:
+    """An integer expression as an index."""
+    match expr:
+        case ir.Affine():
+            return expr
+        case ir.Lit(value=value):
+            return const(int(value))
+        case ir.Cast(operand=operand, type=to) if _is_index_type(to) and type_of(operand)[0] in "iu":
+            return of(operand)
+        case ir.Binary(op=op, left=left, right=right, type=t) if t[0] in "iu" and op in _AFFINE_OPS:
+            return _binary(op, of(left), of(right))
+        case _:
+            return _atom(expr if type_of(expr) == "i64" else ir.Cast(expr, "i64"))
+
+
+_AFFINE_OPS = frozenset("+-*/%")
+
+
+def _binary(op: str, a: ir.Affine, b: ir.Affine) -> ir.Affine:
+    match op:
+        case "+":
+            return add(a, b)
+        case "-":
+            return sub(a, b)
+        case "*":
+            return times(a, b)
+    if not a.terms and not b.terms and b.const != 0:
+        quotient = abs(a.const) // abs(b.const) * (1 if (a.const < 0) == (b.const < 0) else -1)
+        return const(quotient if op == "/" else a.const - quotient * b.const)
+    if op == "/" and b == const(1):
+        return a
+    return _atom(ir.Binary(op, a, b, "i64"))
+
+
+def type_of(expr: ir.Expr) -> str:
+    """The element type of an expression's value."""
+    return "i64" if isinstance(expr, ir.Affine) else expr.type
+
+
+def simplest(a: ir.Affine) -> ir.Expr:
+    """The affine sum as the plainest expression: a literal or variable where it is one."""
+    if not a.terms:
+        return ir.Lit(a.const, "i64")
+    if a.const == 0 and len(a.terms) == 1 and a.terms[0][0] == 1:
+        return a.terms[0][1]
+    return a
+
+
+# ---- what an expression depends on ---------------------------------------------------------------
+def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    match expr:
+        case ir.Affine(terms=terms):
+            return tuple(a for _, a in terms)
+        case ir.Load(offset=offset):
+            return (offset,)
+        case ir.Unary(operand=x) | ir.Cast(operand=x):
+            return (x,)
+        case ir.Binary(left=a, right=b):
+            return (a, b)
+        case ir.Call(args=args):
+            return args
+        case ir.Select(cond=c, then=a, orelse=b):
+            return (c, a, b)
+        case ir.Reduce(low=low, high=high, body=body):
+            return (low, high, body)
+        case _:
+            return ()
+
+
+def walk(expr: ir.Expr) -> Iterator[ir.Expr]:
+    """The expression and everything inside it."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def variables(expr: ir.Expr) -> set[ir.VarId]:
+    """Ids of the variables read (a `Reduce`'s own variable excepted)."""
+    if isinstance(expr, ir.Var):
+        return {expr.id}
+    found: set[ir.VarId] = set()
+    for child in children(expr):
+        found |= variables(child)
+    if isinstance(expr, ir.Reduce):
+        found.discard(expr.var.id)
+    return found
+
+
+def loads(expr: ir.Expr) -> Iterator[ir.Load]:
+    return (e for e in walk(expr) if isinstance(e, ir.Load))
+
+
+def coefficient(a: ir.Affine, v: ir.VarId) -> int | None:
+    """The step of `a` along variable `v`; None if it depends on it in another way."""
+    step = 0
+    for c, atom in a.terms:
+        if isinstance(atom, ir.Var):
+            if atom.id == v:
+                step = c
+        elif v in variables(atom):
+            return None
+    return step
+
+
+def substitute(expr: ir.Expr, to: Mapping[ir.VarId, ir.Expr]) -> ir.Expr:
+    """`expr` with variables replaced (simultaneously)."""
+    match expr:
+        case ir.Var(id=i):
+            return to.get(i, expr)
+        case ir.Affine():
+            return substitute_affine(expr, to)
+        case ir.Load(buffer=b, offset=offset, type=t):
+            return ir.Load(b, substitute_affine(offset, to), t)
+        case ir.Unary(op=op, operand=x, type=t):
+            return ir.Unary(op, substitute(x, to), t)
+        case ir.Cast(operand=x, type=t):
+            return ir.Cast(substitute(x, to), t)
+        case ir.Binary(op=op, left=a, right=b2, type=t):
+            return ir.Binary(op, substitute(a, to), substitute(b2, to), t)
+        case ir.Call(name=name, args=args, type=t):
+            return ir.Call(name, tuple(substitute(x, to) for x in args), t)
+        case ir.Select(cond=c, then=a, orelse=b3, type=t):
+            return ir.Select(substitute(c, to), substitute(a, to), substitute(b3, to), t)
+        case ir.Reduce(op=op, var=v, low=low, high=high, body=body, type=t):
+            return ir.Reduce(op, v, substitute(low, to), substitute(high, to), substitute(body, to), t)
+        case _:
+            return expr
+
+
+def substitute_affine(a: ir.Affine, to: Mapping[ir.VarId, ir.Expr]) -> ir.Affine:
+    result = const(a.const)
+    for c, atom in a.terms:
+        result = add(result, scale(of(substitute(atom, to)), c))
+    return result
+
+
+# ---- intervals -----------------------------------------------------------------------------------
+Ranges = Mapping[ir.VarId, Interval]
+"""Inclusive bounds of variables, where known."""
+
+
+def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
+    """Inclusive bounds of an integer expression's value; None where unknown."""
+    match expr:
+        case ir.Lit(value=value):
+            return int(value), int(value)
+        case ir.Var(id=i):
+            return ranges.get(i, (None, None))
+        case ir.Affine(const=c, terms=terms):
+            return _sum_interval(c, terms, ranges)
+        case ir.Cast(operand=x) if type_of(x)[0] in "iub":
+            return _cast_interval(x, expr.type, ranges)
+        case ir.Binary(op=op, left=a, right=b) if op in "/%":
+            return _division_interval(op, interval(a, ranges), interval(b, ranges))
+        case _:
+            return None, None
+
+
+def _cast_interval(operand: ir.Expr, to: str, ranges: Ranges) -> Interval:
+    low, high = interval(operand, ranges)
+    if to == "i64" and type_of(operand) in ("u8", "u16", "bool"):
+        limit = {"u8": 255, "u16": 65535, "bool": 1}[type_of(operand)]
+        return max(low or 0, 0), min(limit if high is None else high, limit)
+    return low, high
+
+
+def _sum_interval(constant: int, terms: tuple[tuple[int, ir.Expr], ...], ranges: Ranges) -> Interval:
+    low: int | None = constant
+    high: int | None = constant
+    for c, atom in terms:
+        a, b = interval(atom, ranges)
+        if c < 0:
+            a, b = b, a
+        low = None if low is None or a is None else low + c * a
+        high = None if high is None or b is None else high + c * b
+    return low, high
+
+
+def _division_interval(op: str, a: Interval, b: Interval) -> Interval:
+    if b[0] is None or b[0] != b[1] or b[0] <= 0 or a[0] is None or a[0] < 0:
+        return None, None
+    divisor = b[0]
+    if op == "/":
+        return a[0] // divisor, None if a[1] is None else a[1] // divisor
+    return 0, divisor - 1 if a[1] is None else min(a[1], divisor - 1)

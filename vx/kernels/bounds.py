@@ -1,0 +1,104 @@
+"""Index checks: proven away where ranges allow, else moved out of loops as far as they can go.
+
+An obligation is an affine expression that must not be negative. It is dropped if its interval says so.
+When a loop closes, an obligation that depends on the loop variable linearly is replaced, in front of the
+loop, by the obligation at the end of the range where it is smallest; one under a condition, or on something
+that the loop changes, stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vx.diagnostics.span import Span
+from vx.kernels import affine, effects, ir
+from vx.kernels.effects import Loop
+from vx.kernels.lowering import Lowering, Obligation, Scope, View
+
+MINUS_ONE = affine.const(-1)
+
+
+def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, ...] = ()) -> None:
+    """`expr >= 0` from here on, or the process ends with `message`."""
+    low = affine.interval(expr, lo.ranges)[0]
+    if low is not None and low >= 0:
+        return
+    check = ir.Check(_condition(expr, guards), message)
+    if any(o.placeholder == check for o in lo.scopes[-1].obligations):
+        return
+    lo.emit(check)
+    lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
+
+
+def require_index(lo: Lowering, view: View, index: Sequence[ir.Affine], span: Span) -> None:
+    """An element access lies within the whole tensor (each dimension with `strict_index`)."""
+    message = f"index out of range at {lo.where(span)}"
+    if lo.strict_index:
+        for i, extent in zip(index, view.extents, strict=True):
+            require(lo, i, message)
+            require(lo, affine.add(affine.sub(extent, i), MINUS_ONE), message)
+        return
+    offset = view.at(index)
+    require(lo, offset, message)
+    require(lo, affine.add(affine.sub(lo.lengths[view.buffer], offset), MINUS_ONE), message)
+
+
+def require_slice(lo: Lowering, low: ir.Affine, high: ir.Affine, extent: ir.Affine, span: Span) -> None:
+    """`0 <= low <= high <= extent`."""
+    message = f"range out of bounds at {lo.where(span)}"
+    require(lo, low, message)
+    require(lo, affine.sub(high, low), message)
+    require(lo, affine.sub(extent, high), message)
+
+
+def require_equal(lo: Lowering, a: ir.Affine, b: ir.Affine, what: str, span: Span) -> None:
+    difference = affine.sub(a, b)
+    message = f"{what} at {lo.where(span)}"
+    require(lo, difference, message)
+    require(lo, affine.scale(difference, -1), message)
+
+
+def hoist(lo: Lowering, scope: Scope, loop: Loop) -> None:
+    """Move what can leave the loop whose body is `scope` into the current scope, before the loop."""
+    body = scope.stmts
+    inside = effects.declared(body)
+    changed = effects.assigned(body) | inside | {loop.var.id}
+    written = effects.stored(body)
+    nonempty = affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), lo.ranges)[0]
+    guard: tuple[ir.Expr, ...] = ()
+    if nonempty is None or nonempty < 1:
+        guard = (ir.Binary(">=", affine.of(loop.low), affine.of(loop.high), "bool"),)
+    for obligation in scope.obligations:
+        smallest = _at_smallest(_unfold(lo, obligation.expr, inside), loop)
+        if smallest is None or obligation.guards:
+            continue
+        if affine.variables(smallest) & changed or any(x.buffer in written for x in affine.loads(smallest)):
+            continue
+        body.remove(obligation.placeholder)
+        require(lo, smallest, obligation.placeholder.message, guard)
+
+
+def _at_smallest(expr: ir.Affine, loop: Loop) -> ir.Affine | None:
+    step = affine.coefficient(expr, loop.var.id)
+    if step is None:
+        return None
+    if step == 0:
+        return expr
+    at = affine.of(loop.low) if step > 0 else affine.add(affine.of(loop.high), MINUS_ONE)
+    return affine.substitute_affine(expr, {loop.var.id: at})
+
+
+def _unfold(lo: Lowering, expr: ir.Affine, inside: set[ir.VarId]) -> ir.Affine:
+    """`expr` with scalars defined inside the loop replaced by their definitions."""
+    while known := {v: lo.definitions[v] for v in affine.variables(expr) & inside if v in lo.definitions}:
+        expr = affine.substitute_affine(expr, known)
+    return expr
+
+
+def _condition(expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> ir.Expr:
+    """`expr >= 0 || guards`, written with the constant on the right."""
+    varying = ir.Affine(0, expr.terms)
+    cond: ir.Expr = ir.Binary(">=", affine.simplest(varying), ir.Lit(-expr.const, "i64"), "bool")
+    for guard in guards:
+        cond = ir.Binary("||", guard, cond, "bool")
+    return cond

@@ -1,0 +1,64 @@
+"""Which statements may leave an iteration, a loop or a function: structured code has no jumps, so what
+follows such a statement becomes conditional on a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+
+from vx.sema import tree
+
+Leaves = tree.Break | tree.Continue | tree.Return | tree.ReturnExpr
+
+
+def _nodes(node: object, into_loops: bool) -> Iterator[object]:
+    """Every typed-tree node inside, optionally not those inside inner loops."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _nodes(item, into_loops)
+        return
+    if not is_dataclass(node) or isinstance(node, type):
+        return
+    yield node
+    for f in fields(node):
+        if f.name in ("type", "span"):
+            continue
+        child = getattr(node, f.name)
+        if isinstance(node, tree.For | tree.While | tree.Loop) and f.name == "body" and not into_loops:
+            continue
+        if is_dataclass(child) or isinstance(child, tuple):
+            yield from _nodes(child, into_loops)
+
+
+def leaves_iteration(stmt: tree.StmtNode) -> bool:
+    """`break` or `continue` of the surrounding loop, or a `return` anywhere."""
+    if any(isinstance(n, tree.Break | tree.Continue) for n in _nodes(stmt, into_loops=False)):
+        return True
+    return returns(stmt)
+
+
+def leaves_loop(body: tree.Block) -> bool:
+    return any(leaves_iteration(s) for s in body.stmts) or (body.value is not None and returns(body.value))
+
+
+def returns(node: object) -> bool:
+    return any(isinstance(n, tree.Return | tree.ReturnExpr) for n in _nodes(node, into_loops=True))
+
+
+def always_leaves(stmts: Sequence[tree.StmtNode]) -> bool:
+    return bool(stmts) and isinstance(stmts[-1], tree.Return | tree.Break | tree.Continue)
+
+
+def with_tail_return(body: tree.Block) -> tree.Block:
+    """The body with a last `return x;` as its value."""
+    if body.value is None and body.stmts and isinstance(body.stmts[-1], tree.Return):
+        last = body.stmts[-1]
+        type_ = tree.VOID if last.value is None else last.value.type
+        return replace(body, stmts=body.stmts[:-1], value=last.value, type=type_)
+    return body
+
+
+def returns_early(body: tree.Block) -> bool:
+    """Whether a `return` stands anywhere but at the very end."""
+    rest = with_tail_return(body)
+    return any(returns(s) for s in rest.stmts) or (rest.value is not None and returns(rest.value))

@@ -1,0 +1,137 @@
+"""Rule 1: a loop is parallel only by proof.
+
+Two iterations i ≠ i' conflict if one stores to an element that the other touches. For a store at
+a·i + r and an access at a·i' + r' of the same buffer, that needs a·(i − i') = r' − r. The proof shows that no such
+pair exists: what is left of r' − r after everything invariant cancelled is a bounded sum over the inner
+loops' variables, which is either smaller than |a|, or consists of a small part like that and of multiples
+of something larger than the whole reach of a·i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import gcd
+
+from vx.kernels import affine, effects, ir
+from vx.kernels.effects import Access, Loop
+
+Ranges = affine.Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A term of the difference: `step` times something in 0..=`reach` (None: unbounded)."""
+
+    step: int
+    reach: int | None
+
+
+def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[ir.BufferId, str]) -> str:
+    """ "" if the iterations are proven independent, else what broke the proof."""
+    carried = effects.assigned(body) - effects.declared(body)
+    if carried:
+        names = sorted({s.var.name for s in effects.statements(body) if isinstance(s, ir.Set) and s.var.id in carried})
+        return f"carries {', '.join(names) or 'a scalar'} from one iteration to the next"
+    private = effects.allocated(body)
+    varying = effects.declared(body)
+    touched = [a for a in effects.accesses(body) if a.buffer not in private]
+    written = {a.buffer for a in touched if a.store}
+    for store in (a for a in touched if a.store):
+        for other in (a for a in touched if a.buffer == store.buffer):
+            if not _disjoint(store, other, loop, varying, written, ranges):
+                what = "write to" if other.store else "read of"
+                return f"iterations may overlap in the {what} '{name[store.buffer]}'"
+    return ""
+
+
+def trip_count(loop: Loop, ranges: Ranges) -> int | None:
+    """The largest number of iterations, if known."""
+    high = affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), ranges)[1]
+    return None if high is None else max(high, 0)
+
+
+def _disjoint(
+    store: Access, other: Access, loop: Loop, varying: set[ir.VarId], written: set[ir.BufferId], ranges: Ranges
+) -> bool:
+    step = affine.coefficient(store.offset, loop.var.id)
+    if step is None or step == 0 or affine.coefficient(other.offset, loop.var.id) != step:
+        return False
+    spreads: list[_Spread] = []
+    shift = other.offset.const - store.offset.const
+    sides = ((store.offset, store.inner, -1), (other.offset, other.inner, 1))
+    remaining: dict[ir.Expr, int] = {}
+    for offset, inner, sign in sides:
+        loops = {x.var.id: x for x in inner}
+        for c, atom in offset.terms:
+            if isinstance(atom, ir.Var) and atom.id == loop.var.id:
+                continue
+            if isinstance(atom, ir.Var) and atom.id in loops:
+                shift_by, spread = _loop_spread(c * sign, loops[atom.id], ranges)
+                if shift_by is None:
+                    return False
+                shift += shift_by
+                spreads.append(spread)
+            elif _invariant(atom, loop.var.id, varying, written):
+                remaining[atom] = remaining.get(atom, 0) + c * sign
+            else:
+                return False
+    if any(remaining.values()):
+        return False
+    return _never_meets(abs(step), trip_count(loop, ranges), shift, spreads)
+
+
+def _loop_spread(step: int, loop: Loop, ranges: Ranges) -> tuple[int | None, _Spread]:
+    """A term step·v with v in low..high as (constant part, spread around it)."""
+    low = affine.interval(loop.low, ranges)[0]
+    if low is None:
+        return None, _Spread(step, None)
+    high = affine.interval(affine.sub(affine.of(loop.high), affine.const(1)), ranges)[1]
+    reach = None if high is None else max(high - low, 0)
+    return step * low, _Spread(step, reach)
+
+
+def _invariant(atom: ir.Expr, var: ir.VarId, varying: set[ir.VarId], written: set[ir.BufferId]) -> bool:
+    used = affine.variables(atom)
+    if var in used or used & varying:
+        return False
+    return not any(load.buffer in written for load in affine.loads(atom))
+
+
+def _never_meets(step: int, trips: int | None, shift: int, spreads: Sequence[_Spread]) -> bool:
+    """No d with 1 ≤ |d| < trips solves step·d = shift + Σ spreads."""
+    if trips is not None and trips <= 1:
+        return True
+    small = [s for s in spreads if abs(s.step) < step]
+    large = [s for s in spreads if abs(s.step) >= step]
+    if any(s.reach is None for s in small):
+        return False
+    low = shift + sum(min(s.step * (s.reach or 0), 0) for s in small)
+    high = shift + sum(max(s.step * (s.reach or 0), 0) for s in small)
+    reach = max(abs(low), abs(high))
+    if not small and _residues_differ(step, trips, shift, large):
+        return True
+    if large:
+        period = gcd(*(s.step for s in large))
+        if trips is None or step * (trips - 1) + reach >= period:
+            return False
+    return reach < step
+
+
+def _residues_differ(step: int, trips: int | None, shift: int, large: Sequence[_Spread]) -> bool:
+    """Only constants and multiples of `step` remain: they meet only if `step` divides the shift."""
+    if any(s.step % step for s in large):
+        return False
+    if shift % step != 0:
+        return True
+    return not large and trips is not None and abs(shift) // step >= trips
+
+
+def independent(first: Sequence[ir.Stmt], second: Sequence[ir.Stmt]) -> bool:
+    """Neither touches a buffer the other writes, and no scalar passes between them."""
+    w1, w2 = effects.stored(first), effects.stored(second)
+    if w1 & (w2 | effects.loaded(second)) or w2 & effects.loaded(first):
+        return False
+    made = set(chain(effects.assigned(first), effects.declared(first)))
+    return not (made & effects.free_variables(second))

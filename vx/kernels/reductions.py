@@ -1,0 +1,121 @@
+"""Carried scalars that are reductions: `acc += x`, `max`, `min`, arg-max, in a loop that does nothing else.
+
+The loop disappears: what it added up becomes a `Reduce` (or an `ArgReduce`) after it, whose order of
+summation is the code generator's. 16-bit accumulators round at every step, so they stay serial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vx.kernels import affine, effects, ir
+from vx.kernels.effects import Loop
+
+MAX_INLINED = 64
+"""Nodes up to which a `Let` of the body is inlined into the reduced expression."""
+
+
+def as_reductions(loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
+    """Statements that replace the loop, or None if it is not made of reductions only."""
+    lets: dict[ir.VarId, ir.Expr] = {}
+    found: list[ir.Set | ir.ArgReduce] = []
+    for stmt in body:
+        match stmt:
+            case ir.Let(var=v, value=value, mutable=False):
+                lets[v.id] = affine.substitute(value, lets)
+            case ir.Set(var=v, value=value):
+                accumulated = _accumulation(loop, v, affine.substitute(value, lets))
+                if accumulated is None:
+                    return None
+                found.append(accumulated)
+            case ir.If(cond=cond, then=then, orelse=()):
+                chosen = _selection(loop, affine.substitute(cond, lets), then, lets)
+                if chosen is None:
+                    return None
+                found.append(chosen)
+            case _:
+                return None
+    return tuple(found) if found and _separate(found, lets, loop) else None
+
+
+def _separate(found: Sequence[ir.Set | ir.ArgReduce], lets: dict[ir.VarId, ir.Expr], loop: Loop) -> bool:
+    """No reduction reads or changes what another one accumulates, and the bounds stay put."""
+    changed: list[ir.VarId] = []
+    for stmt in found:
+        changed += [stmt.var.id] if isinstance(stmt, ir.Set) else [stmt.best.id, stmt.at.id]
+    if len(set(changed)) != len(changed) or set(changed) & set(lets):
+        return False
+    used = affine.variables(loop.low) | affine.variables(loop.high)
+    for stmt in found:
+        for expr in _inputs(stmt):
+            used |= affine.variables(expr)
+    return not (used & set(changed))
+
+
+def _inputs(stmt: ir.Set | ir.ArgReduce) -> tuple[ir.Expr, ...]:
+    if isinstance(stmt, ir.ArgReduce):
+        return stmt.value, stmt.index
+    reduce = affine.children(stmt.value)[1]
+    assert isinstance(reduce, ir.Reduce)
+    return (reduce.body,)
+
+
+def _accumulation(loop: Loop, v: ir.Var, value: ir.Expr) -> ir.Set | None:
+    """`v = v + x`, `v = x + v`, `v = v - x`, `v = max(v, x)` …"""
+    match value:
+        case ir.Binary(op="+" | "-" as op, left=ir.Var(id=i), right=x) if i == v.id:
+            return _sum(loop, v, x, op)
+        case ir.Binary(op="+", left=x, right=ir.Var(id=i)) if i == v.id:
+            return _sum(loop, v, x, "+")
+        case ir.Call(name="max" | "min" as name, args=(ir.Var(id=i), x)) if i == v.id:
+            return _extreme(loop, v, x, name)
+        case ir.Call(name="max" | "min" as name, args=(x, ir.Var(id=i))) if i == v.id:
+            return _extreme(loop, v, x, name)
+    return None
+
+
+def _reduce(loop: Loop, op: str, body: ir.Expr, type_: str) -> ir.Reduce:
+    return ir.Reduce(op, loop.var, loop.low, loop.high, body, type_)
+
+
+def _sum(loop: Loop, v: ir.Var, x: ir.Expr, op: str) -> ir.Set | None:
+    if v.type in ("f16", "bf16", "bool") or sum(1 for _ in affine.walk(x)) > MAX_INLINED:
+        return None
+    return ir.Set(v, ir.Binary(op, v, _reduce(loop, "add", x, v.type), v.type))
+
+
+def _extreme(loop: Loop, v: ir.Var, x: ir.Expr, op: str) -> ir.Set:
+    return ir.Set(v, ir.Call(op, (v, _reduce(loop, op, x, v.type)), v.type))
+
+
+_ORDER = {">": "max", "<": "min"}
+
+
+def _selection(
+    loop: Loop, cond: ir.Expr, then: Sequence[ir.Stmt], lets: dict[ir.VarId, ir.Expr]
+) -> ir.Set | ir.ArgReduce | None:
+    """`if x > best { best = x; }`, and with `at = i;` beside it the arg-max."""
+    if not isinstance(cond, ir.Binary) or cond.op not in ("<", ">"):
+        return None
+    op, x, best = _ORDER[cond.op], cond.left, cond.right
+    if isinstance(x, ir.Var) and not isinstance(best, ir.Var):
+        op, x, best = ("min" if op == "max" else "max"), best, x
+    sets = [s for s in then if isinstance(s, ir.Set)]
+    inner = dict(lets)
+    for s in then:
+        if isinstance(s, ir.Let) and not s.mutable:
+            inner[s.var.id] = affine.substitute(s.value, inner)
+        elif not isinstance(s, ir.Set):
+            return None
+    if not isinstance(best, ir.Var) or not 1 <= len(sets) <= 2:
+        return None
+    values = {s.var.id: affine.substitute(s.value, inner) for s in sets}
+    if values.get(best.id) != x or len(values) != len(sets):
+        return None
+    if len(sets) == 1:
+        return _extreme(loop, best, x, op)
+    at = next(s for s in sets if s.var.id != best.id)
+    index = values[at.var.id]
+    if effects.loaded([ir.Set(at.var, index)]):
+        return None
+    return ir.ArgReduce(op, loop.var, loop.low, loop.high, x, best, at.var, index)

@@ -1,0 +1,338 @@
+"""Statements of a region: blocks, branches, loops, and calls, which are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vx.diagnostics.span import Span
+from vx.kernels import affine, attention, exits, exprs, ir, loops, places
+from vx.kernels.effects import Loop
+from vx.kernels.lowering import Cell, Frame, LoopExits, Lowering, Nothing, Number, Rows, Val, View
+from vx.sema import tree
+
+MAX_INLINE_DEPTH = 64
+
+
+def block(lo: Lowering, b: tree.Block) -> Val:
+    """Run a block's statements; its value."""
+    statements(lo, b.stmts, 0)
+    if b.value is None or exits.always_leaves(b.stmts):
+        return Nothing()
+    if isinstance(b.type, tree.Void | tree.Never):
+        exprs.value(lo, b.value)
+        return Nothing()
+    result = exprs.value(lo, b.value)
+    return Number(lo.once("value", result.expr)) if isinstance(result, Number) else result
+
+
+def statements(lo: Lowering, stmts: Sequence[tree.StmtNode], start: int) -> None:
+    """Statements from `start`; what follows one that may leave the loop or function is conditional."""
+    for i in range(start, len(stmts)):
+        statement(lo, stmts[i])
+        live = _live_after(lo, stmts[i])
+        if live is not None and i + 1 < len(stmts):
+            with lo.scope() as rest:
+                statements(lo, stmts, i + 1)
+            lo.emit(ir.If(live, tuple(rest.stmts), ()))
+            return
+
+
+def _live_after(lo: Lowering, stmt: tree.StmtNode) -> ir.Expr | None:
+    """Whether control is still here after `stmt`, if that is in question."""
+    flags: list[ir.Expr] = []
+    if lo.frame.loops and exits.leaves_iteration(stmt):
+        flags.append(lo.frame.loops[-1].live)
+    if lo.frame.returned is not None and exits.returns(stmt):
+        flags.append(ir.Unary("!", lo.frame.returned, "bool"))
+    if not flags:
+        return None
+    return flags[0] if len(flags) == 1 else ir.Binary("&&", flags[0], flags[1], "bool")
+
+
+def statement(lo: Lowering, stmt: tree.StmtNode) -> None:  # noqa: C901 (one arm per kind of statement)
+    match stmt:
+        case tree.Let(id=i, value=value):
+            lo.frame.env[i] = _bind(lo, lo.frame.function.locals[i], exprs.value(lo, value))
+        case tree.Assign(target=target, value=value):
+            _assign(lo, target, value, stmt.span)
+        case tree.OpAssign(target=target, op=op, value=value):
+            _op_assign(lo, target, op, value, stmt.span)
+        case tree.ExprStmt(value=value):
+            exprs.value(lo, value)
+        case tree.For():
+            _for(lo, stmt)
+        case tree.While(cond=cond, body=body):
+            _while(lo, cond, body)
+        case tree.Loop(body=body):
+            _while(lo, None, body)
+        case tree.Break():
+            _leave(lo, stop=True)
+        case tree.Continue():
+            _leave(lo, stop=False)
+        case tree.Return(value=returned):
+            leave_function(lo, returned)
+        case tree.Assert(cond=test, message=message):
+            text = message.decode(errors="replace") or "assertion failed"
+            lo.emit(ir.Check(exprs.scalar(lo, test), f"{text} at {lo.where(stmt.span)}"))
+        case tree.MatMulInto():
+            _matmul_into(lo, stmt)
+        case tree.Attention():
+            attention.expand(lo, stmt)
+        case tree.Land():
+            lo.refuse("`transfer`", stmt.span, "do it before or after the region")
+
+
+def _matmul_into(lo: Lowering, stmt: tree.MatMulInto) -> None:
+    target = _target_view(lo, stmt.out)
+    left, right = exprs.tensor_operand(lo, stmt.left), exprs.tensor_operand(lo, stmt.right)
+    rows = exprs.product(lo, left, right, exprs.WIDE.get(target.elem, target.elem))
+    loops.assign(lo, target, _converted(rows, target.elem), stmt.span)
+
+
+def _converted(rows: Rows, elem: str) -> Rows:
+    return Rows(elem, rows.extents, lambda i: exprs.cast(rows.at(i), elem), rows.heavy)
+
+
+def _target_view(lo: Lowering, ref: tree.Value) -> View:
+    found = exprs.tensor_operand(lo, ref)
+    assert isinstance(found, View), "the target of a product must be a place"
+    return found
+
+
+def _bind(lo: Lowering, local: tree.LocalDecl, v: Val) -> Val:
+    """What a `let` or parameter stands for."""
+    if isinstance(local.type, tree.Scalar):
+        expr = v.expr if isinstance(v, Number) else exprs.read_scalar(lo, v, _as_place(local))
+        if local.mutable:
+            return Cell(lo.let(local.name, expr, mutable=True))
+        return Number(lo.once(local.name, expr))
+    if isinstance(v, Rows):
+        return loops.materialise(lo, v, local.name)
+    return v
+
+
+def _as_place(local: tree.LocalDecl) -> tree.Local:
+    return tree.Local(local.type, local.span, local.id)
+
+
+def _assign(lo: Lowering, target: tree.PlaceNode, value: tree.Value, span: Span) -> None:
+    if isinstance(target.type, tree.Scalar):
+        places.assign(lo, target, exprs.scalar(lo, value))
+    elif isinstance(target.type, tree.Tensor):
+        source = exprs.tensor_operand(lo, value)
+        loops.assign(lo, places.view_of(lo, target), source, span)
+    else:
+        lo.refuse("assigning a struct", span, "assign its fields")
+
+
+def _op_assign(lo: Lowering, target: tree.PlaceNode, op: str, value: tree.Value, span: Span) -> None:
+    if isinstance(target.type, tree.Scalar):
+        right = exprs.scalar(lo, value)
+        left = exprs.read_scalar(lo, places.place(lo, target), target)
+        places.assign(lo, target, ir.Binary(op, left, right, target.type.name))
+        return
+    view = places.view_of(lo, target)
+    if isinstance(value.type, tree.Scalar):
+        number = lo.once("scalar", exprs.scalar(lo, value))
+        rows = Rows(view.elem, view.extents, lambda i: ir.Binary(op, view.load(i), number, view.elem), False)
+    else:
+        source = exprs.tensor_operand(lo, value)
+        loops.require_same_shape(lo, view.extents, source.extents, span)
+        rows = Rows(
+            view.elem,
+            view.extents,
+            lambda i: ir.Binary(op, view.load(i), exprs.element(source, i), view.elem),
+            isinstance(source, Rows) and source.heavy,
+        )
+    loops.assign(lo, view, rows, span)
+
+
+# ---- branches ------------------------------------------------------------------------------------
+def branch(lo: Lowering, e: tree.IfExpr) -> Val:
+    cond = exprs.scalar(lo, e.cond)
+    if isinstance(cond, ir.Lit):
+        taken = e.then if cond.value else e.orelse
+        return block(lo, taken) if taken is not None else Nothing()
+    arms: list[tuple[ir.Expr | None, Callable[[], Val]]] = [(cond, lambda: block(lo, e.then))]
+    if e.orelse is not None:
+        orelse = e.orelse
+        arms.append((None, lambda: block(lo, orelse)))
+    return _choose(lo, arms, e.type, e.span)
+
+
+def _choose(
+    lo: Lowering, arms: Sequence[tuple[ir.Expr | None, Callable[[], Val]]], type_: tree.Type, span: Span
+) -> Val:
+    """The first arm whose condition holds (None: always)."""
+    result: ir.Var | None = None
+    if isinstance(type_, tree.Scalar):
+        result = lo.let("chosen", _zero(type_.name), mutable=True)
+    elif not isinstance(type_, tree.Void | tree.Never):
+        lo.refuse("choosing between structs or tensors", span, "store into one tensor in both arms")
+    stmts = _arms(lo, arms, result)
+    for stmt in stmts:
+        lo.emit(stmt)
+    return Nothing() if result is None else Number(result)
+
+
+def _arms(
+    lo: Lowering, arms: Sequence[tuple[ir.Expr | None, Callable[[], Val]]], result: ir.Var | None
+) -> tuple[ir.Stmt, ...]:
+    if not arms:
+        return ()
+    cond, run = arms[0]
+    with lo.scope() as taken:
+        v = run()
+        if result is not None and not isinstance(v, Nothing):
+            lo.emit(ir.Set(result, _number(v)))
+    if cond is None:
+        return tuple(taken.stmts)
+    return (ir.If(cond, tuple(taken.stmts), _arms(lo, arms[1:], result)),)
+
+
+def _number(v: Val) -> ir.Expr:
+    match v:
+        case Number(expr=expr):
+            return expr
+        case Cell(var=var):
+            return var
+        case View(extents=()):
+            return v.load(())
+        case _:
+            raise AssertionError(f"{type(v).__name__} where a scalar was expected")
+
+
+def _zero(type_: str) -> ir.Lit:
+    if type_ == "bool":
+        return ir.Lit(False, type_)
+    return ir.Lit(0.0 if type_ in tree.FLOATS else 0, type_)
+
+
+def match_value(lo: Lowering, e: tree.Match) -> Val:
+    """A match on a number."""
+    if not isinstance(e.scrutinee.type, tree.Scalar):
+        lo.refuse("`match` on anything but a number", e.span, "decide outside the region and pass a number")
+    subject = lo.once("subject", exprs.scalar(lo, e.scrutinee))
+    arms: list[tuple[ir.Expr | None, Callable[[], Val]]] = []
+    for arm in e.arms:
+        pattern, body = arm.pattern, arm.body
+        if isinstance(pattern, tree.ValuePattern) and isinstance(pattern.value, tree.Const):
+            same = ir.Binary("==", subject, ir.Lit(pattern.value.value, affine.type_of(subject)), "bool")
+            arms.append((same, lambda body=body: block(lo, body)))  # type: ignore[misc]
+            continue
+        if isinstance(pattern, tree.AnyPattern) and pattern.binding is not None:
+            lo.frame.env[pattern.binding] = Number(subject)
+        arms.append((None, lambda body=body: block(lo, body)))  # type: ignore[misc]
+        break
+    return _choose(lo, arms, e.type, e.span)
+
+
+# ---- loops ---------------------------------------------------------------------------------------
+def _for(lo: Lowering, stmt: tree.For) -> None:
+    low, high = exprs.index(lo, stmt.low), exprs.index(lo, stmt.high)
+    local = lo.frame.function.locals[stmt.id]
+    assert isinstance(local.type, tree.Scalar)
+    v = lo.fresh("i64", local.name)
+    loops.set_range(lo, v, low, high)
+    lo.frame.env[stmt.id] = Number(exprs.cast(v, local.type.name))
+    flags = _loop_flags(lo, stmt.body)
+    with lo.scope() as inner:
+        _guarded_body(lo, stmt.body, flags)
+    loops.close(lo, inner, Loop(v, affine.simplest(low), affine.simplest(high)), stmt.span)
+
+
+def _loop_flags(lo: Lowering, body: tree.Block) -> LoopExits | None:
+    if not exits.leaves_loop(body):
+        return None
+    run = lo.let("run", ir.Lit(True, "bool"), mutable=True)
+    live = lo.let("live", ir.Lit(True, "bool"), mutable=True)
+    return LoopExits(run, live)
+
+
+def _guarded_body(lo: Lowering, body: tree.Block, flags: LoopExits | None) -> None:
+    """One round of a loop; with flags, only while the loop still runs."""
+    if flags is None:
+        lo.frame.loops.append(LoopExits(_NEVER_READ, _NEVER_READ))
+        block(lo, body)
+        lo.frame.loops.pop()
+        return
+    lo.frame.loops.append(flags)
+    with lo.scope() as inner:
+        lo.emit(ir.Set(flags.live, ir.Lit(True, "bool")))
+        block(lo, body)
+    lo.frame.loops.pop()
+    lo.emit(ir.If(flags.run, tuple(inner.stmts), ()))
+
+
+_NEVER_READ = ir.Var(-1, "bool", "none")
+
+
+def _while(lo: Lowering, cond: tree.Value | None, body: tree.Block) -> None:
+    """`while` and `loop`: rounds go on while `run`, which the condition or a `break` clears."""
+    run = lo.let("run", ir.Lit(True, "bool"), mutable=True)
+    live = lo.let("live", ir.Lit(True, "bool"), mutable=True)
+    with lo.scope() as inner:
+        if cond is not None:
+            lo.emit(ir.Set(run, exprs.scalar(lo, cond)))
+        _guarded_body(lo, body, LoopExits(run, live))
+    lo.emit(ir.While(run, tuple(inner.stmts)))
+
+
+def _leave(lo: Lowering, stop: bool) -> None:
+    flags = lo.frame.loops[-1]
+    lo.emit(ir.Set(flags.live, ir.Lit(False, "bool")))
+    if stop:
+        lo.emit(ir.Set(flags.run, ir.Lit(False, "bool")))
+
+
+# ---- calls ---------------------------------------------------------------------------------------
+def call(lo: Lowering, e: tree.Call) -> Val:
+    """Inline a call."""
+    function = lo.program.functions[e.key]
+    if len(lo.frames) > MAX_INLINE_DEPTH:
+        lo.refuse("recursion", e.span, "write it as a loop")
+    env: dict[tree.LocalId, Val] = {}
+    for local, arg in zip(function.params, e.args, strict=True):
+        env[local] = _bind(lo, function.locals[local], exprs.value(lo, arg))
+    frame = Frame(function, env, captures=False)
+    if exits.returns_early(function.body):
+        frame.returned = lo.let("returned", ir.Lit(False, "bool"), mutable=True)
+        if isinstance(function.ret, tree.Scalar):
+            frame.result = lo.let("result", _zero(function.ret.name), mutable=True)
+        elif not isinstance(function.ret, tree.Void):
+            lo.refuse("an early `return` of a struct or tensor", e.span, "make it the last expression")
+    lo.frames.append(frame)
+    result = _function_value(lo, frame)
+    lo.frames.pop()
+    return result
+
+
+def _function_value(lo: Lowering, frame: Frame) -> Val:
+    body = exits.with_tail_return(frame.function.body)
+    if frame.returned is None:
+        return block(lo, body)
+    statements(lo, body.stmts, 0)
+    if body.value is not None:
+        with lo.scope() as tail:
+            v = exprs.value(lo, body.value)
+            if frame.result is not None and not isinstance(v, Nothing):
+                lo.emit(ir.Set(frame.result, _number(v)))
+        lo.emit(ir.If(ir.Unary("!", frame.returned, "bool"), tuple(tail.stmts), ()))
+    return Nothing() if frame.result is None else Number(frame.result)
+
+
+def leave_function(lo: Lowering, value: tree.Value | None) -> None:
+    """`return` that is not the last thing a function does."""
+    frame = lo.frame
+    if frame.captures or frame.returned is None:
+        span = value.span if value is not None else frame.function.span
+        lo.refuse("returning from the surrounding function", span, "set a flag and return after the region")
+    assert frame.returned is not None
+    if value is not None:
+        v = exprs.value(lo, value)
+        if frame.result is not None:
+            lo.emit(ir.Set(frame.result, _number(v)))
+    lo.emit(ir.Set(frame.returned, ir.Lit(True, "bool")))
+    for flags in frame.loops:
+        lo.emit(ir.Set(flags.live, ir.Lit(False, "bool")))
+        lo.emit(ir.Set(flags.run, ir.Lit(False, "bool")))

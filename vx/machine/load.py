@@ -1,0 +1,213 @@
+"""Machine files and declarations in programs → `Machine`.
+
+Enters: paths of machine files, or the syntax tree of a program. Leaves: the built-in machine extended by
+what they declare, checked. Declarations mean the same in both; a later one may repeat an earlier one
+exactly, and replaces one of the generic machine that is used when no machine file is given.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from vx import resources
+from vx.diagnostics.report import Reporter
+from vx.diagnostics.source import SourceMap
+from vx.diagnostics.span import NOWHERE, Span
+from vx.machine.builtin import builtin_machine
+from vx.machine.check import check_machine, shadows_builtin
+from vx.machine.declare import edges_of, space_of, topology_of
+from vx.machine.machine import GPU_ARCHES, Edge, Layer, Machine, Space, Topology
+from vx.syntax import ast
+
+Declared = TypeVar("Declared", Space, Topology)
+
+
+def host_architecture() -> str:
+    """The architecture of this machine, in the spelling of `arch:`."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def load_machine(
+    path: str | os.PathLike[str] | None,
+    host: str | None,
+    reporter: Reporter,
+    sources: SourceMap,
+    host_arch: str | None = None,
+) -> Machine:
+    """The machine of `--machine path --host host`; without a path the generic machine, this CPU.
+
+    `host` is a machine file describing the host, `default` for an undescribed one, or None. Errors go to
+    the reporter; a file that cannot be read raises `CompileError`.
+    """
+    arch = host_arch or host_architecture()
+    machine = builtin_machine(arch)
+    layer: Layer = "default" if path is None else "machine"
+    main = resources.find("fleet", "cpu.vx") if path is None else Path(path)
+    described = [main] if host in (None, "default") else [Path(str(host)), main]
+    modules = [pair for file in described for pair in _read_tree(os.fspath(file), reporter, sources)]
+    for _, module in modules:
+        machine = machine_from_module(module, machine, layer, reporter, arch, check=False)
+    check_machine(machine, reporter)
+    return replace(
+        machine,
+        files=tuple(name for name, _ in modules),
+        host_declared=path is None or host is not None,
+    )
+
+
+def machine_from_module(
+    module: ast.Module,
+    base: Machine,
+    layer: Layer,
+    reporter: Reporter,
+    host_arch: str | None = None,
+    *,
+    check: bool = True,
+) -> Machine:
+    """`base` extended by the `Memory` and `Topology` declarations of `module`.
+
+    Other items are ignored: a program has them, a machine file's were refused when it was read. `check`
+    also applies the rules between declarations; leave it out while more of them are to come.
+    """
+    decls = [item for item in module.items if isinstance(item, ast.MemoryDecl | ast.TopologyDecl)]
+    if not decls:
+        return base
+    draft = _Draft(base, layer, reporter)
+    for decl in decls:
+        if isinstance(decl, ast.MemoryDecl):
+            draft.add_space(space_of(decl, layer, reporter))
+        else:
+            topology = topology_of(decl, layer, host_arch or host_architecture(), reporter)
+            if topology is not None:
+                draft.add_topology(topology, edges_of(decl, layer, reporter))
+    machine = draft.finish()
+    if check:
+        check_machine(machine, reporter)
+    return machine
+
+
+@dataclass
+class _Draft:
+    """A machine being extended; `finish` freezes it."""
+
+    base: Machine
+    layer: Layer
+    reporter: Reporter
+    spaces: dict[str, Space] = field(init=False)
+    topologies: dict[str, Topology] = field(init=False)
+    edges: list[Edge] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spaces = dict(self.base.spaces)
+        self.topologies = dict(self.base.topologies)
+        self.edges = list(self.base.edges)
+
+    def add_space(self, space: Space) -> None:
+        if not self._admit(space, self.spaces.get(space.name), "Memory"):
+            return
+        old = self.spaces.get(space.name)
+        if old is not None and old.layer == "default" != self.layer:
+            touching = (edge for edge in self.edges if space.name in (edge.source, edge.target))
+            given_way = {id(edge) for edge in touching if edge.layer == "default"}
+            self.edges = [edge for edge in self.edges if id(edge) not in given_way]
+        self.spaces[space.name] = space
+
+    def add_topology(self, topology: Topology, edges: Sequence[Edge]) -> None:
+        if self._admit(topology, self.topologies.get(topology.name), "Topology"):
+            self.topologies[topology.name] = topology
+        self.edges.extend(edge for edge in edges if edge not in self.edges)
+
+    def _admit(self, new: Declared, old: Declared | None, kind: str) -> bool:
+        """Whether `new` may be declared; reports why not."""
+        if shadows_builtin(new.name, self.base):
+            self.reporter.error(
+                "E6016",
+                f"{kind} {new.name} has the name of something built in",
+                new.span,
+                helps=["choose another name; what is built in needs no declaration"],
+            )
+            return False
+        if old is None or _same(old, new) or (old.layer == "default" and self.layer != "default"):
+            return True
+        self.reporter.error(
+            "E6012",
+            f"{kind} {new.name} is declared differently in {_where(old.span)} and in {_where(new.span)}",
+            new.span,
+            labels=[(old.span, "declared here first")],
+            helps=["make the declarations equal, or give one another name"],
+        )
+        return False
+
+    def finish(self) -> Machine:
+        gpu = _gpu_part(self.topologies.values())
+        base = self.base
+        return replace(
+            base,
+            spaces=self.spaces,
+            topologies=self.topologies,
+            edges=tuple(self.edges),
+            owners=_owners(base, self.topologies.values()),
+            topology_aliases={**base.topology_aliases, **({"GPU": gpu.name} if gpu else {})},
+            space_aliases={**base.space_aliases, **({"GPU_HBM": gpu.memory} if gpu else {})},
+        )
+
+
+def _same(old: Declared, new: Declared) -> bool:
+    return replace(old, span=NOWHERE, layer="builtin") == replace(new, span=NOWHERE, layer="builtin")
+
+
+def _where(span: Span) -> str:
+    return os.path.basename(span.file)
+
+
+def _gpu_part(topologies: Iterable[Topology]) -> Topology | None:
+    """The declared topology that `Topology::GPU` stands for: the first whose arch is a GPU's."""
+    parts = (t for t in topologies if t.layer != "builtin" and t.arch in GPU_ARCHES)
+    return next(parts, None)
+
+
+def _owners(base: Machine, topologies: Iterable[Topology]) -> dict[str, str]:
+    """Each space's one device. Declarations of the generic machine count only where nothing else claims."""
+    fixed = {name: owner for name, owner in base.owners.items() if base.topologies[owner].layer == "builtin"}
+    claims: dict[str, list[Topology]] = {}
+    for topology in topologies:
+        if topology.layer != "builtin" and topology.memory not in fixed:
+            claims.setdefault(topology.memory, []).append(topology)
+    owners = dict(fixed)
+    for space, claimants in claims.items():
+        declared = [topology for topology in claimants if topology.layer != "default"] or claimants
+        if len(declared) == 1:
+            owners[space] = declared[0].name
+    return owners
+
+
+def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[str, ast.Module]]:
+    """The modules of a machine file and of what it imports, imports first, each once."""
+    from vx.syntax.parser import parse_machine
+
+    found: dict[str, ast.Module] = {}
+    open_files: list[str] = []
+
+    def read(name: str, at: Span | None) -> None:
+        key = os.path.realpath(name)
+        if key in open_files:
+            reporter.error("E6047", f"{name} imports itself", at or NOWHERE, helps=["remove this import"])
+            return
+        if any(os.path.realpath(known) == key for known in found):
+            return
+        module = parse_machine(sources.load(name), name, reporter)
+        open_files.append(key)
+        for item in module.items:
+            if isinstance(item, ast.ImportFile):
+                read(os.path.join(os.path.dirname(name), item.path), item.span)
+        open_files.pop()
+        found[name] = module
+
+    read(path, None)
+    return list(found.items())

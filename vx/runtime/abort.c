@@ -1,0 +1,28 @@
+/* The end of a program that cannot go on: one line on stderr, one status. */
+#include "internal.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+_Noreturn void vx_fail(const char *format, ...) {
+    static atomic_flag reported = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&reported)) {
+        for (;;) pause(); /* another thread is ending the process */
+    }
+    vx_flush();
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("vx: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    fflush(stderr);
+    _exit(VX_EXIT_ABORT);
+}
+
+_Noreturn void vx_abort(const char *message) { vx_fail("%s", message); }
+
+_Noreturn void vx_abort_index(const char *what, int64_t index, int64_t count) {
+    vx_fail("%s: index %lld is outside 0..%lld", what, (long long)index, (long long)count);
+}

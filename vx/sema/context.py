@@ -1,0 +1,318 @@
+"""The state of one run of the checker: what the whole program has so far (`Session`) and what is known
+inside the function body being checked (`Body`).
+
+An error ends the statement it is found in: `raise body.fail(…)` reports and unwinds to the statement,
+so that nothing wrong ever gets into the typed tree and one mistake is reported once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from vx.diagnostics.report import Reporter
+from vx.diagnostics.source import SourceMap
+from vx.diagnostics.span import Span
+from vx.machine.machine import Machine
+from vx.model.info import ModelInfo
+from vx.sema import tree
+from vx.sema.names import ConstItem, EnumItem, FunctionItem, ImplItem, Item, ModuleScope, StructItem
+from vx.sema.types import show, show_place
+
+MAX_DEPTH = 100
+"""Instantiations inside instantiations, before it is called runaway."""
+MAX_INSTANCES = 20_000
+
+
+class CheckFailed(Exception):
+    """An error was reported; the statement is abandoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstArg:
+    """The value of a const generic parameter."""
+
+    type: tree.Scalar
+    value: int | float | bool
+
+
+GenericValue = tree.Type | ConstArg | tree.Place
+"""What a generic parameter is bound to: a type, a constant, or a topology."""
+
+
+def show_generic(value: GenericValue) -> str:
+    if isinstance(value, ConstArg):
+        return str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
+    if isinstance(value, tree.Place):
+        return show_place(value)
+    return show(value)
+
+
+def no_locals(_name: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Env:
+    """Where a type or constant is written: whose names it sees, what the generic parameters are bound
+    to, where the code runs. `is_local` tells run-time names apart, for messages."""
+
+    scope: ModuleScope
+    here: tree.Place
+    bindings: Mapping[str, GenericValue] = field(default_factory=dict)
+    depth: int = 0
+    is_local: Callable[[str], bool] = no_locals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """One instance of a function: everything but its body. `on` None: the host."""
+
+    key: str
+    item: FunctionItem
+    env: Env
+    params: tuple[tree.Type, ...]
+    ret: tree.Type
+    on: tree.Place | None
+
+
+@dataclass(slots=True, eq=False)
+class StructInstance:
+    item: StructItem
+    args: tuple[GenericValue, ...]
+    env: Env
+    fields: tuple[tuple[str, tree.Type], ...] = ()
+    drop: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class EnumInstance:
+    item: EnumItem
+    args: tuple[GenericValue, ...]
+    env: Env
+    variants: tuple[tuple[str, tuple[tree.Type, ...]], ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    machine: Machine
+    model: ModelInfo | None
+    reporter: Reporter
+    sources: SourceMap
+    host: tree.Place
+    modules: list[ModuleScope] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    overrides: dict[str, str] = field(default_factory=dict)
+    impls: dict[int, list[ImplItem]] = field(default_factory=dict)
+    """By the identity of the struct or enum item."""
+    requested: dict[str, Instance] = field(default_factory=dict)
+    queue: deque[Instance] = field(default_factory=deque)
+    functions: dict[str, tree.Function] = field(default_factory=dict)
+    structs: dict[str, StructInstance] = field(default_factory=dict)
+    enums: dict[str, EnumInstance] = field(default_factory=dict)
+    externs: dict[str, tree.Extern] = field(default_factory=dict)
+    model_refs: dict[str, tree.ModelRef] = field(default_factory=dict)
+    const_values: dict[int, tree.Const | tree.Str] = field(default_factory=dict)
+    const_stack: list[ConstItem] = field(default_factory=list)
+    declared: dict[Span, tuple[str, str]] = field(default_factory=dict)
+    """Names that may turn out unused: where declared → (warning code, name)."""
+    used: set[Span] = field(default_factory=set)
+    _reported: set[tuple[str, Span]] = field(default_factory=set)
+
+    # ---- reporting ----
+    def report(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        labels: Iterable[tuple[Span, str]] = (),
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+    ) -> None:
+        """Report an error, once per code and place (instances of a generic function repeat theirs)."""
+        if (code, span) not in self._reported:
+            self._reported.add((code, span))
+            self.reporter.error(code, message, span, labels=labels, notes=notes, helps=helps)
+
+    def fail(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        labels: Iterable[tuple[Span, str]] = (),
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+    ) -> CheckFailed:
+        """Report an error; the result is to be raised."""
+        self.report(code, message, span, labels, notes, helps)
+        return CheckFailed(message)
+
+    def warn(self, code: str, message: str, span: Span, helps: Iterable[str] = ()) -> None:
+        if (code, span) not in self._reported:
+            self._reported.add((code, span))
+            self.reporter.warning(code, message, span, helps=helps)
+
+    def unsupported(self, what: str, span: Span, helps: Iterable[str] = ()) -> CheckFailed:
+        """E0901: of the language, but not supported yet; the result is to be raised."""
+        return self.fail("E0901", f"{what} not supported yet", span, helps=helps)
+
+    # ---- questions that need declarations ----
+    def is_copy(self, type_: tree.Type) -> bool:
+        """Whether reading a place of this type leaves it usable."""
+        match type_:
+            case tree.Scalar() | tree.Ptr() | tree.Void() | tree.Never():
+                return True
+            case tree.Ref(mutable=mutable):
+                return not mutable
+            case tree.Enum(key=key):
+                variants = self.enums[key].variants
+                return all(self.is_copy(item) for _, items in variants for item in items)
+            case _:
+                return False
+
+    def item_of(self, type_: tree.Type) -> StructItem | EnumItem | None:
+        """The declaration behind a struct or enum type."""
+        if isinstance(type_, tree.Struct):
+            return self.structs[type_.key].item
+        if isinstance(type_, tree.Enum):
+            return self.enums[type_.key].item
+        return None
+
+    def args_of(self, type_: tree.Type) -> tuple[GenericValue, ...]:
+        """The generic arguments of a struct or enum type."""
+        if isinstance(type_, tree.Struct):
+            return self.structs[type_.key].args
+        if isinstance(type_, tree.Enum):
+            return self.enums[type_.key].args
+        return ()
+
+    def impls_of(self, item: Item) -> list[ImplItem]:
+        return self.impls.get(id(item), [])
+
+    # ---- instances ----
+    def request(self, instance: Instance, span: Span) -> None:
+        """Have `instance` checked, once."""
+        if instance.key in self.requested:
+            return
+        if instance.env.depth > MAX_DEPTH or len(self.requested) >= MAX_INSTANCES:
+            raise self.fail(
+                "E0308",
+                f"instantiating `{instance.item.path}` does not end",
+                span,
+                labels=[(instance.item.node.name_span, "each instance asks for another one")],
+                helps=["let `if comptime` end the recursion before the call"],
+            )
+        self.requested[instance.key] = instance
+        self.queue.append(instance)
+
+
+LocalBinding = int | None
+"""A local by its id; None after its declaration was refused."""
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """What is known at one point of a function body (or of a constant expression: then `constant`)."""
+
+    session: Session
+    env: Env
+    ret: tree.Type
+    name: str
+    constant: bool = False
+    locals: dict[int, tree.LocalDecl] = field(default_factory=dict)
+    scopes: list[dict[str, LocalBinding]] = field(default_factory=lambda: [{}])
+    fixed: list[dict[str, tree.Const | tree.Str]] = field(default_factory=list)
+    """Names bound at compile time, inside `comptime` blocks."""
+    known: dict[int, tree.Const] = field(default_factory=dict)
+    """Immutable locals whose value is a constant."""
+    unsafe: int = 0
+    loops: int = 0
+    region: Span | None = None
+    """The `spawn` this is inside of, in this function."""
+    on_statement: bool = False
+
+    def fail(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        labels: Iterable[tuple[Span, str]] = (),
+        notes: Iterable[str] = (),
+        helps: Iterable[str] = (),
+    ) -> CheckFailed:
+        """Report an error; the result is to be raised."""
+        notes = list(notes)
+        if self.env.bindings and not self.constant:
+            notes.append(f"while checking `{self.name}`")
+        return self.session.fail(code, message, span, labels, notes, helps)
+
+    def warn(self, code: str, message: str, span: Span, helps: Iterable[str] = ()) -> None:
+        """A warning, in the user's own files only."""
+        if not self.env.scope.library:
+            self.session.warn(code, message, span, helps)
+
+    # ---- names ----
+    def declare(self, name: str, type_: tree.Type, span: Span, *, mutable: bool = False, code: str = "W1001") -> int:
+        """A new local, visible from here to the end of the innermost scope."""
+        id_ = len(self.locals)
+        self.locals[id_] = tree.LocalDecl(id_, name, type_, mutable, span)
+        self.scopes[-1][name] = id_
+        if not name.startswith("_") and not self.env.scope.library:
+            self.session.declared.setdefault(span, (code, name))
+        return id_
+
+    def hidden(self, type_: tree.Type, span: Span, name: str) -> int:
+        """A local that the program does not name."""
+        id_ = len(self.locals)
+        self.locals[id_] = tree.LocalDecl(id_, name, type_, False, span)
+        return id_
+
+    def poison(self, name: str) -> None:
+        """The name is declared, but nothing more can be said of it."""
+        self.scopes[-1][name] = None
+
+    def find(self, name: str) -> tuple[bool, LocalBinding]:
+        """Whether `name` is a local, and which."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return True, scope[name]
+        return False, None
+
+    def is_local(self, name: str) -> bool:
+        return self.find(name)[0]
+
+    def use(self, id_: int) -> None:
+        self.session.used.add(self.locals[id_].span)
+
+    def find_fixed(self, name: str) -> tree.Const | tree.Str | None:
+        for scope in reversed(self.fixed):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def local_names(self) -> list[str]:
+        return [name for scope in self.scopes for name in scope] + [name for scope in self.fixed for name in scope]
+
+    @property
+    def here(self) -> tree.Place:
+        return self.env.here
+
+    @property
+    def on_host(self) -> bool:
+        return self.env.here == self.session.host
+
+    @property
+    def home(self) -> tree.Place | None:
+        """The place of a tensor made here, as types have it (None: host memory)."""
+        here = self.env.here
+        return None if here.space == self.session.host.space else here
+
+    def moved_to(self, place: tree.Place) -> Env:
+        """The environment of code that runs at `place`."""
+        return replace(self.env, here=place)
+
+    @property
+    def type_env(self) -> Env:
+        """The environment for types and constants written here."""
+        return replace(self.env, is_local=self.is_local)
