@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import platform
 import struct
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tiny_bpe import learn, pieces
@@ -35,7 +36,33 @@ from vx.model.tokenizer import Vocabulary, decode, encode, write_vocabulary
 DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCAB, SEQ = 96, 256, 4, 6, 3, 768, 256
 HEAD_DIM = DIM // HEADS
 EPS = 1e-5
-VALIDATION_STORIES = 400
+SIZES = ("DIM", "HIDDEN", "LAYERS", "HEADS", "KV_HEADS", "VOCAB", "SEQ")
+PROMPTS = ("", "One day, a big bear", "Lily and Tom", "The little dog was sad because")
+
+README = """\
+# The tiny model
+
+A Llama of {parameters:,} parameters (f32; dim {DIM}, hidden {HIDDEN}, {LAYERS} layers, {HEADS} heads, {KV_HEADS} KV heads, {VOCAB} tokens,
+{SEQ} positions, tied embedding) that tells children's stories, so that a fresh clone has something to run. It
+knows nothing but the grammar in `tools/tiny_stories.py`, from which its text comes, and its tokenizer was learned
+from the same text (`tools/tiny_bpe.py`). Nothing in it comes from elsewhere; it has the project's license.
+
+| | |
+|---|---|
+| made by | `{command}` |
+| seed | {seed} |
+| steps | {steps:,} of 16 × 256 tokens, {tokens:,} tokens in all |
+| loss | {loss} (mean of the last 50 steps), {loss_on_unseen_stories} on stories it has not seen |
+| with | PyTorch {torch}, one CPU thread, {processor}; about a quarter of an hour |
+
+The text and the tokenizer follow from the seed alone; the weights also from PyTorch's version and the
+processor, so training again gives a model that is as good, not the same bits.
+
+What it tells without a prompt, and after "One day, a big bear", "Lily and Tom" and "The little dog was sad because",
+always taking the likeliest token:
+
+{samples}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +184,9 @@ def train(model: Llama, data: Iterator[Tensor], recipe: Recipe) -> tuple[int, fl
         if spent >= 1.0:
             break
         for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * min((step + 1) / recipe.warmup, max(0.02, 0.5 + 0.5 * math.cos(math.pi * spent)))
+            group["lr"] = recipe.rate * min(
+                (step + 1) / recipe.warmup, max(0.02, 0.5 + 0.5 * math.cos(math.pi * spent))
+            )
         rows = next(data)
         loss = functional.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
         optimiser.zero_grad()
@@ -166,7 +195,10 @@ def train(model: Llama, data: Iterator[Tensor], recipe: Recipe) -> tuple[int, fl
         optimiser.step()
         losses.append(loss.item())
         if step % 50 == 0:
-            print(f"step {step:5}  loss {sum(losses[-50:]) / len(losses[-50:]):.4f}  {time.monotonic() - begin:.0f} s", flush=True)
+            print(
+                f"step {step:5}  loss {sum(losses[-50:]) / len(losses[-50:]):.4f}  {time.monotonic() - begin:.0f} s",
+                flush=True,
+            )
     return len(losses), sum(losses[-50:]) / len(losses[-50:])
 
 
@@ -195,7 +227,9 @@ def greedy(model: Llama, vocabulary: Vocabulary, prompt: str) -> str:
 # ---- the result --------------------------------------------------------------------------------
 def write_checkpoint(path: Path, model: Llama) -> None:
     """Write a llama2.c checkpoint, with its two tables of rotations as zeros."""
-    stacked = {name: torch.stack([getattr(block, name) for block in model.blocks]) for name in vars(Block())["_parameters"]}
+    stacked = {
+        name: torch.stack([getattr(block, name) for block in model.blocks]) for name in vars(Block())["_parameters"]
+    }
     order = ("att_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w2", "w3")
     tensors = [model.emb, *(stacked[name] for name in order), model.out_norm, torch.zeros(SEQ, HEAD_DIM)]
     with path.open("wb") as file:
@@ -225,7 +259,7 @@ def main() -> None:
         write_vocabulary(tokenizer, vocabulary)
         info = import_llama2c(checkpoint, tokenizer, options.out)
     record = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": f"python tools/train_tiny.py --out models/tiny --seed {recipe.seed} --steps {recipe.max_steps}",
         "seed": recipe.seed,
         "steps": steps,
         "tokens": steps * recipe.batch * SEQ,
@@ -234,10 +268,22 @@ def main() -> None:
         "torch": torch.__version__,
         "processor": platform.machine(),
     }
-    write_json(options.out / "training.json", record)
+    stories_told = {prompt: greedy(model, vocabulary, prompt) for prompt in PROMPTS}
+    describe(options.out, record, sum(p.numel() for p in model.parameters()), stories_told)
     print(info.digest, record)
-    for prompt in ("", "Once upon a time", "One day, a big bear", "Lily and Tom", "The little dog was sad because"):
-        print(f"--- {prompt!r}\n{greedy(model, vocabulary, prompt)}")
+
+
+def describe(out: Path, record: dict[str, Any], parameters: int, told: dict[str, str]) -> None:
+    """Write down, in the configuration and for people, how the model came to be."""
+    config = json.loads((out / "config.json").read_text())
+    del config["vx"]["imported"]
+    config["vx"]["training"] = record
+    write_json(out / "config.json", config)
+    samples = "\n\n".join(f"> {text.replace(chr(10), chr(10) + '> ')}" for text in told.values())
+    (out / "README.md").write_text(
+        README.format(parameters=parameters, samples=samples, **record, **{n: globals()[n] for n in SIZES}),
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

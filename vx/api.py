@@ -41,9 +41,9 @@ class CheckResult:
         return self.sources.line_col(diagnostic.span)
 
     def __str__(self) -> str:
-        from vx.diagnostics.render import to_text
+        from vx.diagnostics.render import render_text
 
-        return to_text(self.diagnostics, self.sources)
+        return render_text(self.diagnostics, self.sources)
 
 
 @dataclass(frozen=True, slots=True)

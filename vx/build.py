@@ -7,8 +7,10 @@ of what they were made from (`buildcache.py`), so a second one costs nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,14 +19,19 @@ from vx.buildcache import Dependency
 from vx.options import Options
 
 if TYPE_CHECKING:
+    from vx.codegen.host_module import ModelTable
     from vx.codegen.target import Target
     from vx.diagnostics.report import Diagnostic, Reporter
     from vx.diagnostics.source import SourceMap
+    from vx.diagnostics.span import Span
+    from vx.kernels.ir import Region
     from vx.machine.machine import Machine
     from vx.model.info import ModelInfo
     from vx.sema.tree import Program
+    from vx.syntax.ast import Module
 
-MODEL_FILES = (("config.json", "text"), ("digests.json", "text"), ("model.safetensors", "header"))
+WEIGHTS_FILE = "model.safetensors"
+MODEL_FILES = (("config.json", "text"), ("digests.json", "text"), (WEIGHTS_FILE, "header"))
 """What a build reads of a model directory, and how much of each file."""
 
 
@@ -36,6 +43,19 @@ class Checked:
     machine: Machine
     target: Target
     model: ModelInfo | None
+    sources: SourceMap
+
+    def where(self, span: Span) -> str:
+        """`file.vx:12`, for messages of the running program; never a path."""
+        return f"{os.path.basename(span.file)}:{self.sources.line_col(span)[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """The regions of a program and its LLVM modules: host code, then, if there are regions, theirs."""
+
+    regions: tuple[Region, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +68,15 @@ class Built:
     cached: bool
     model_dir: str | None
     diagnostics: Sequence[Diagnostic]
+
+
+def parse(path: str, sources: SourceMap, reporter: Reporter) -> Module:
+    """Parse a program's own file, imports not followed. Raises `CompileError`."""
+    from vx.syntax.parser import parse_module
+
+    module = parse_module(sources.load(path), path, reporter)
+    reporter.abort_if_errors()
+    return module
 
 
 def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
@@ -65,18 +94,25 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     reporter.abort_if_errors()
     check_borrows(program, reporter)
     reporter.abort_if_errors()
-    return Checked(program, machine, target, model if program.model else None)
+    return Checked(program, machine, target, model if program.model else None, sources)
 
 
-def translate(checked: Checked, options: Options, reporter: Reporter) -> tuple[str, str]:
-    """The LLVM text of the host module and of the regions' module."""
+def translate(checked: Checked, options: Options, reporter: Reporter) -> Translated:
+    """Kernels and LLVM text of an accepted program. Raises `CompileError` for what cannot be generated."""
     from vx.codegen.cpu import emit_regions
     from vx.codegen.host import emit_host
+    from vx.codegen.host_module import HostOptions
+    from vx.kernels.lower import lower_region
+    from vx.placement.execution import check_execution
 
-    _require_cpu(checked, reporter)
+    check_execution(checked.program, checked.machine, checked.target.arch, reporter)
     reporter.abort_if_errors()
-    host, regions = emit_host(checked.program, checked.target, checked.model, options)
-    return host, emit_regions(regions, checked.target, options)
+    lower = partial(lower_region, where=checked.where, strict_index=options.strict_index)
+    table = _model_table(checked)
+    host = emit_host(checked.program, HostOptions(lower, checked.sources, options.strict_index, table))
+    regions = tuple(lowered.region for lowered in host.regions)
+    texts = (host.llvm_text, emit_regions(regions, checked.target)) if regions else (host.llvm_text,)
+    return Translated(regions, texts)
 
 
 def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Built:
@@ -112,10 +148,10 @@ def _compile(checked: Checked, options: Options, reporter: Reporter, key: str) -
     from vx.codegen.compile import compile_modules
     from vx.codegen.link import link_executable
 
-    texts = translate(checked, options, reporter)
+    texts = translate(checked, options, reporter).texts
     space = buildcache.workspace()
     try:
-        objects = compile_modules([text for text in texts if text], checked.target, options.opt_level)
+        objects = compile_modules(texts, checked.target, options.opt_level)
         link_executable(objects, space.program, checked.target)
         return buildcache.store(space, key)
     except BaseException:
@@ -150,6 +186,29 @@ def _model_dependencies(directory: str | None) -> list[Dependency]:
         return []
     files = [(str(Path(directory, name)), kind) for name, kind in MODEL_FILES]
     return [Dependency(path, kind, buildcache.digest(path, kind)) for path, kind in files]
+
+
+def _model_table(checked: Checked) -> ModelTable | None:
+    """Where the runtime finds each model tensor that the program uses. Refuses a model without weights."""
+    from math import prod
+
+    from vx.codegen.host_module import ModelEntry, ModelTable
+    from vx.model.errors import ModelError
+    from vx.model.info import require_weights
+
+    info = checked.model
+    if info is None:
+        return None
+    try:
+        require_weights(info)
+    except ModelError as error:
+        _refuse(error.code, error.message, *error.helps)
+    tensors = {ref.name: info.tensors[ref.name] for ref in checked.program.model}
+    entries = tuple(
+        ModelEntry(name, t.elem, t.offset, t.bytes, prod(t.dims), t.key, t.scale, t.bias) for name, t in tensors.items()
+    )
+    seed = -1 if info.random_seed is None else info.random_seed
+    return ModelTable(entries, WEIGHTS_FILE, seed)
 
 
 # ---- what a build depends on -------------------------------------------------------------------

@@ -14,7 +14,9 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +28,7 @@ KEPT_BUILDS = 256
 """Builds kept; the least recently used are removed when there are more."""
 
 _FORMAT = 1
+_ABANDONED_S = 24 * 3600.0
 _HEADER_LIMIT = 1 << 26
 _TOOLS = ("llvmlite", "ziglang")
 
@@ -112,7 +115,8 @@ def look_up(request: str) -> Entry | None:
         return None
     if not os.access(entry.executable, os.X_OK):
         return None
-    os.utime(entry.executable.parent)
+    with suppress(OSError):  # only marks it as used
+        os.utime(entry.executable.parent)
     return entry
 
 
@@ -183,7 +187,7 @@ def record(
 
 
 def _prune(builds: Path, keep: Path) -> None:
-    """Remove the least recently used builds beyond `KEPT_BUILDS`, and manifests as old as them."""
+    """Remove the least recently used builds beyond `KEPT_BUILDS`, old manifests, and what killed builds left."""
     by_age = sorted((entry for entry in builds.iterdir() if entry != keep), key=_age)
     for stale in by_age[: max(0, len(by_age) + 1 - KEPT_BUILDS)]:
         shutil.rmtree(stale, ignore_errors=True)
@@ -191,6 +195,9 @@ def _prune(builds: Path, keep: Path) -> None:
     manifests = sorted(requests.glob("*.json"), key=_age) if requests.is_dir() else []
     for stale in manifests[: max(0, len(manifests) - 4 * KEPT_BUILDS)]:
         stale.unlink(missing_ok=True)
+    for left in (builds.parent / "tmp").iterdir():
+        if _age(left) < time.time() - _ABANDONED_S:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _age(path: Path) -> float:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from vx import __version__
 from vx.cli import build, check, doctor, emit, explain, model, run
-from vx.cli.guard import ERRORS, USAGE
 
 app = typer.Typer(
     name="vx",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode="markdown" if sys.stdout.isatty() and sys.stderr.isatty() else None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -58,15 +56,7 @@ app.add_typer(model.app, name="model")
 def main() -> int:
     """Run the command that the process's arguments name; its exit status."""
     try:
-        result = app(args=sys.argv[1:], prog_name="vx", standalone_mode=False)
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.exceptions.Abort:
-        raise KeyboardInterrupt from None
-    except click.UsageError as error:
-        error.show()
-        return USAGE
-    except click.ClickException as error:
-        error.show()
-        return ERRORS
-    return result if isinstance(result, int) else 0
+        app(prog_name="vx")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0

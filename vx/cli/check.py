@@ -41,7 +41,6 @@ def check(
     from vx.build import check as check_program
 
     options = options_of(model, machine, host, const, target=target)
-    session = Session(format_.value, program, machine)
-    with session:
+    with Session(format_.value) as session:
         check_program(program, options, session.sources, session.reporter)
-        session.finish()
+        session.show(session.reporter.diagnostics)

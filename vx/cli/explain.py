@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
+
+from vx.cli.guard import ERRORS
+from vx.diagnostics import explain as pages
 
 
 def explain(
@@ -18,19 +23,21 @@ def explain(
 
         vx explain
     """
-    from vx.diagnostics.explain import codes, page, title
-
     if code is None:
-        for known in codes():
-            print(f"{known}  {title(known)}")
+        for known in pages.all_codes():
+            print(f"{known}  {pages.title(known)}")
         return
-    _print_markdown(page(code))
+    page = pages.explain(code)
+    if page is None:
+        near = get_close_matches(code.upper(), pages.all_codes(), n=1)
+        hint = f"did you mean {near[0]}?" if near else "`vx explain` lists all codes"
+        print(f"there is no diagnostic {code}; {hint}", file=sys.stderr)
+        raise typer.Exit(ERRORS)
+    _print_markdown(page)
 
 
 def _print_markdown(text: str) -> None:
     """Rendered on a terminal, as it is anywhere else."""
-    import sys
-
     if not sys.stdout.isatty():
         print(text, end="" if text.endswith("\n") else "\n")
         return

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
-ERRORS, USAGE, FAULT, INTERRUPTED, PIPE = 1, 2, 70, 130, 141
+ERRORS, FAULT, INTERRUPTED, PIPE = 1, 70, 130, 141
 
 
 def guarded(command: Callable[[], int]) -> int:

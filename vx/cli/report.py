@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from types import TracebackType
@@ -12,14 +13,16 @@ from vx.cli.guard import ERRORS, FAULT
 from vx.diagnostics.report import CompileError, Diagnostic, Reporter
 from vx.diagnostics.source import SourceMap
 
+COMPILER_FAULT = "E9029"
+
 
 class Session:
     """One compilation of a command. As a context it prints a refusal and ends the command with its status."""
 
-    def __init__(self, format_: str = "text", program: str = "", machine: str | None = None) -> None:
+    def __init__(self, format_: str = "text") -> None:
         self.sources = SourceMap()
         self.reporter = Reporter()
-        self._format, self._program, self._machine = format_, program, machine
+        self._format = format_
 
     def __enter__(self) -> Session:
         return self
@@ -27,26 +30,26 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, CompileError):
             self.show(error.diagnostics)
-            raise typer.Exit(FAULT if any(d.code == "E9029" for d in error.diagnostics) else ERRORS)
-
-    def finish(self) -> None:
-        """Print what was found by a check that refused nothing."""
-        self.show(self.reporter.diagnostics)
+            raise typer.Exit(status_of(error)) from None
 
     def show(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Print diagnostics: text to stderr; JSON and SARIF, which are a command's result, to stdout."""
+        from vx import __version__
         from vx.diagnostics import render
 
         if self._format == "json":
-            print(render.to_json(diagnostics, self.sources, self._program, self._machine))
+            print(render.render_json(diagnostics, self.sources), end="")
         elif self._format == "sarif":
-            print(render.to_sarif(diagnostics, self.sources))
-        elif diagnostics:
-            print(render.to_text(diagnostics, self.sources, colour=wants_colour()), file=sys.stderr, end="")
+            print(render.render_sarif(diagnostics, self.sources, __version__), end="")
+        else:
+            print(render.render_text(diagnostics, self.sources, wants_colour()), file=sys.stderr, end="")
+
+
+def status_of(error: CompileError) -> int:
+    """The exit status of a refusal: 70 if the compiler itself is at fault."""
+    return FAULT if any(found.code == COMPILER_FAULT for found in error.diagnostics) else ERRORS
 
 
 def wants_colour() -> bool:
     """Whether stderr is a terminal whose user did not opt out with NO_COLOR."""
-    import os
-
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

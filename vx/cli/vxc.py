@@ -6,9 +6,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vx.cli.guard import guarded
 from vx.options import Options
+
+if TYPE_CHECKING:
+    from vx.cli.report import Session
+    from vx.diagnostics.report import Diagnostic
 
 ACTIONS = ("check", "parse-only", "run-jit", "emit-obj", "emit-llvm", "print-ast")
 _STAGES = {"emit-llvm": "llvm", "print-ast": "ast"}
@@ -91,31 +97,91 @@ def _const(text: str) -> tuple[str, str]:
 
 
 def _main(invocation: Invocation) -> int:
-    import typer
+    from vx.cli.report import Session, status_of
+    from vx.diagnostics.report import CompileError
 
-    from vx.cli.report import Session
-
-    session = Session("text", invocation.program, invocation.options.machine, invocation.json)
+    session = Session()
     try:
-        with session:
-            return _act(invocation, session)
-    except typer.Exit as end:
-        return end.exit_code
+        status = _act(invocation, session)
+        found = session.reporter.diagnostics
+    except CompileError as error:
+        status, found = status_of(error), error.diagnostics
+    _write_record(invocation, session, found)
+    if status or invocation.action != "run-jit":
+        session.show(found)
+    return status
 
 
 def _act(invocation: Invocation, session: Session) -> int:
     from vx import build as driver
 
     program, options = invocation.program, invocation.options
-    if invocation.action in _STAGES:
-        return _emit(invocation, session)
     if invocation.action == "parse-only":
         driver.parse(program, session.sources, session.reporter)
-    elif invocation.action == "run-jit" or (invocation.action == "check" and invocation.output):
-        return _build(invocation, session)
+    elif invocation.action in _STAGES:
+        _emit(invocation, session)
     elif invocation.action == "emit-obj":
-        driver.emit_object(program, options, session.sources, session.reporter, _output(invocation, ".o"))
+        _emit_object(invocation, session)
+    elif invocation.action == "run-jit" or invocation.output:
+        _build(invocation, session)
     else:
         driver.check(program, options, session.sources, session.reporter)
-    session.finish()
     return 0
+
+
+def _emit(invocation: Invocation, session: Session) -> None:
+    from vx.emit import Stage, emit
+
+    stage = Stage(_STAGES[invocation.action])
+    text = emit(invocation.program, stage, invocation.options, session.sources, session.reporter)
+    if invocation.output is None or invocation.output == "-":
+        print(text, end="")
+        return
+    _write(invocation.output, text.encode())
+
+
+def _emit_object(invocation: Invocation, session: Session) -> None:
+    """The host module's object at PATH, the regions' beside it as `PATH` with `.regions.o`."""
+    from vx import build as driver
+    from vx.codegen.compile import compile_modules
+
+    options = invocation.options
+    checked = driver.check(invocation.program, options, session.sources, session.reporter)
+    texts = driver.translate(checked, options, session.reporter).texts
+    path = Path(invocation.output or Path(invocation.program).with_suffix(".o").name)
+    paths = (path, path.with_suffix(".regions.o"))
+    for where, data in zip(paths, compile_modules(texts, checked.target, options.opt_level), strict=False):
+        _write(str(where), data)
+
+
+def _build(invocation: Invocation, session: Session) -> None:
+    """Build; then write the executable to PATH, or become it."""
+    from vx import build as driver
+    from vx.bundle import write_output
+    from vx.launch.local import become
+
+    built = driver.build(invocation.program, invocation.options, session.sources, session.reporter)
+    if invocation.action == "run-jit":
+        _write_record(invocation, session, built.diagnostics)
+        session.show(built.diagnostics)
+        become(built.executable, built.model_dir, invocation.program, invocation.arguments)
+    write_output(built, invocation.program, invocation.output)
+
+
+def _write_record(invocation: Invocation, session: Session, found: Sequence[Diagnostic]) -> None:
+    from vx.cli.record import diagnostics_record
+
+    if invocation.json is None:
+        return
+    record = diagnostics_record(found, session.sources, invocation.program, invocation.options.machine)
+    if invocation.json == "-":
+        print(record, end="")
+    else:
+        _write(invocation.json, record.encode())
+
+
+def _write(path: str, data: bytes) -> None:
+    from vx.codegen.cache import writing
+
+    with writing(Path(path)):
+        Path(path).write_bytes(data)

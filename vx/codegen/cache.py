@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,16 +46,17 @@ def disk_full(where: Path) -> CompileError:
 def cache_root() -> Path:
     """The cache folder, made with mode 0700 if it is not there.
 
-    Raises E9021 if it cannot be made or belongs to somebody else (what is in it gets executed).
+    Raises E9021 if it cannot be made, or if others can write to it: what is in it gets executed.
     """
     root = _chosen_root()
     with writing(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = root.stat().st_uid
-    if hasattr(os, "getuid") and owner != os.getuid():
-        raise _refuse(
-            "E9021", f"the cache folder `{root}` belongs to another user", "choose a folder of yours with VX_CACHE_DIR"
-        )
+        found = root.stat()
+    help_text = "choose a folder of yours with VX_CACHE_DIR"
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        raise _refuse("E9021", f"the cache folder `{root}` belongs to another user", help_text)
+    if found.st_mode & stat.S_IWOTH:
+        raise _refuse("E9021", f"everybody can write to the cache folder `{root}`", help_text)
     return root
 
 

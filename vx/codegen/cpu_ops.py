@@ -39,6 +39,7 @@ class Ops:
     def __init__(self, text: FunctionText, have: Features) -> None:
         self.text = text
         self.have = have
+        self._parts: dict[str, tuple[Val, int]] = {}
 
     # ---- shapes --------------------------------------------------------------------------------
     def splat(self, v: Val, lanes: int) -> Val:
@@ -64,12 +65,19 @@ class Ops:
         """One lane of a vector; a scalar is its own."""
         if v.lanes == 1:
             return v
-        return Val(self.text.op(f"extractelement {v.typed}, i64 {index}"), v.elem)
+        part = Val(self.text.op(f"extractelement {v.typed}, i64 {index}"), v.elem)
+        self._parts[part.text] = (v, index)
+        return part
 
     def gathered(self, values: Sequence[Val]) -> Val:
         """The vector of these scalars."""
         if len(values) == 1:
             return values[0]
+        parts = [self._parts.get(v.text) for v in values]
+        whole = parts[0][0] if parts[0] is not None else None
+        if whole is not None and all(p is not None and p[0] == whole for p in parts):
+            picks = [p[1] for p in parts if p is not None]
+            return whole if picks == list(range(whole.lanes)) else self.shuffle(whole, whole, picks)
         type_ = of_lanes(register(values[0].elem), len(values))
         name = "poison"
         for i, v in enumerate(values):
@@ -258,6 +266,43 @@ class Ops:
         kind = suffix(register(first.elem), first.lanes)
         return Val(self.text.op(f"call {first.type} @llvm.{name}.{kind}({operands})"), first.elem, first.lanes)
 
+    # ---- sums across lanes ---------------------------------------------------------------------
+    def fold_rows(self, op: str, rows: Sequence[Val]) -> list[Val]:
+        """Each row's lanes folded to one value. The tree over the lanes is the same for every number of
+        rows: halves first, then quarters; several rows share the additions."""
+        values: list[Val] = []
+        rest = list(rows)
+        while rest:
+            count = min(1 << (len(rest).bit_length() - 1), rest[0].lanes)
+            values += self._fold_some(op, rest[:count])
+            rest = rest[count:]
+        return values
+
+    def _fold_some(self, op: str, rows: Sequence[Val]) -> list[Val]:
+        """A power of two of rows, at most as many as lanes."""
+        lanes = rows[0].lanes
+        vectors = list(rows)
+        order = [[number] for number in range(len(rows))]
+        width = lanes
+        while width > 1:
+            width //= 2
+            if len(vectors) == 1:
+                partner = [lane ^ width for lane in range(lanes)]
+                vectors = [self.pick(op, vectors[0], self.shuffle(vectors[0], vectors[0], partner))]
+                continue
+            pairs = len(vectors) // 2
+            joined = [self._halved(op, vectors[n], vectors[n + pairs], width) for n in range(pairs)]
+            order = [_interleaved(order[n], order[n + pairs], width * size(rows[0].elem)) for n in range(pairs)]
+            vectors = joined
+        block = lanes // len(rows)
+        where = {row: slot * block for slot, row in enumerate(order[0])}
+        return [self.lane(vectors[0], where[row]) for row in range(len(rows))]
+
+    def _halved(self, op: str, a: Val, b: Val, width: int) -> Val:
+        """Blocks of 2 * width lanes of two vectors, each block folded to width."""
+        low = _halves(a.lanes, width, width * size(a.elem))
+        return self.pick(op, self.shuffle(a, b, low), self.shuffle(a, b, [lane + width for lane in low]))
+
     # ---- conversions ---------------------------------------------------------------------------
     def cast(self, v: Val, to: str) -> Val:
         """Float to integer truncates and saturates, integers wrap, everything else rounds to nearest."""
@@ -291,7 +336,8 @@ class Ops:
         beyond = self.binary(">", self.intrinsic("fabs", back), self.intrinsic("fabs", v))
         whole = op(f"bitcast {near.typed} to {bits}")
         down = op(f"sub {bits} {whole}, {op(f'zext {beyond.typed} to {bits}')}")
-        odd = op(f"or {bits} {down}, {op(f'zext {of_lanes("i1", lanes)} {inexact} to {bits}')}")
+        sticky = op(f"zext {of_lanes('i1', lanes)} {inexact} to {bits}")
+        odd = op(f"or {bits} {down}, {sticky}")
         return Val(op(f"bitcast {bits} {odd} to {near.type}"), "f32", lanes)
 
     def _from_float(self, v: Val, to: str) -> Val:
@@ -313,3 +359,33 @@ class Ops:
         if v.elem != "bool" and size(v.elem) > size(to):
             return Val(self.text.op(f"trunc {v.typed} to {target}"), to, v.lanes)
         return Val(self.text.op(f"{'zext' if unsigned else 'sext'} {v.typed} to {target}"), to, v.lanes)
+
+
+_REGISTER_LANE = 16
+"""Bytes within which x86 shuffles are cheap."""
+
+
+def _halves(lanes: int, width: int, bytes_: int) -> list[int]:
+    """Where the first halves of the blocks of two vectors stand: both vectors' blocks of one 16-byte part
+    together when a half is smaller than that, else one vector after the other."""
+    starts = list(range(0, lanes, 2 * width))
+    if bytes_ >= _REGISTER_LANE:
+        blocks = starts + [lanes + s for s in starts]
+    else:
+        per_part = max(_REGISTER_LANE // (2 * bytes_), 1)
+        blocks = []
+        for first in range(0, len(starts), per_part):
+            part = starts[first : first + per_part]
+            blocks += part + [lanes + s for s in part]
+    return [block + lane for block in blocks for lane in range(width)]
+
+
+def _interleaved(a: list[int], b: list[int], bytes_: int) -> list[int]:
+    """The rows that the blocks of `_halved` belong to."""
+    if bytes_ >= _REGISTER_LANE:
+        return a + b
+    per_part = max(_REGISTER_LANE // (2 * bytes_), 1)
+    rows: list[int] = []
+    for first in range(0, len(a), per_part):
+        rows += a[first : first + per_part] + b[first : first + per_part]
+    return rows

@@ -39,7 +39,7 @@ class FunctionText:
         self._known: list[dict[str, str]] = [{}]
         self._epoch = 0
         self._aborts: dict[str, str] = {}
-        self.block = "entry"
+        self.block = "start"
 
     # ---- instructions --------------------------------------------------------------------------
     def fresh(self) -> str:
@@ -61,6 +61,13 @@ class FunctionText:
             self._known[-1][text + key] = name
         return name
 
+    def first_time(self, note: str) -> bool:
+        """Whether `note` was not yet left in a dominating block; leaves it."""
+        if self.find(note) is not None:
+            return False
+        self._known[-1][note] = note
+        return True
+
     def result(self, text: str) -> str:
         """An instruction that must be executed here."""
         name = self.fresh()
@@ -74,6 +81,12 @@ class FunctionText:
         """Stack memory of the whole call, made in the entry block."""
         name = self.fresh()
         self._entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
+        return name
+
+    def at_entry(self, text: str) -> str:
+        """An instruction of the entry block."""
+        name = self.fresh()
+        self._entry.append(f"  {name} = {text}")
         return name
 
     # ---- memory --------------------------------------------------------------------------------
@@ -212,7 +225,8 @@ class FunctionText:
             following = body(i, values)
             up = self.result(f"add nsw i64 {i}, {step}")
             latch = self.block
-            self.branch(self.result(f"icmp slt i64 {up}, {limit}"), inside, after)
+            more = self.result(f"icmp slt i64 {up}, {limit}")
+            self.effect(f"br i1 {more}, label %{inside}, label %{after}, !llvm.loop !1")
         phis = [f"  {i} = phi i64 [ {low}, %{before} ], [ {up}, %{latch} ]"]
         for value, c, then in zip(values, carried, following, strict=True):
             phis.append(f"  {value} = phi {c.type} [ {c.first}, %{before} ], [ {then}, %{latch} ]")
@@ -226,9 +240,10 @@ class FunctionText:
         return ends[0], ends[1:]
 
     # ---- the end -------------------------------------------------------------------------------
-    def finish(self) -> str:
-        """The whole function; the open block returns."""
-        self.effect("ret void")
+    def finish(self, first: Sequence[str] = (), result: str = "void") -> str:
+        """The whole function; the open block returns. `first`: lines that the entry block begins with."""
+        self.effect(f"ret {result}")
         for call, label in self._aborts.items():
             self._lines += [f"{label}:", f"  {call}", "  unreachable"]
-        return "\n".join([f"{self._header} {{", "entry:", *self._entry, "  br label %start", "start:", *self._lines, "}"])
+        entry = ["entry:", *first, *self._entry, "  br label %start", "start:"]
+        return "\n".join([f"{self._header} {{", *entry, *self._lines, "}"])

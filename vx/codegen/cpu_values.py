@@ -208,8 +208,8 @@ class Lanes:
     """One copy of a body: `count` iterations, and what each variable and private buffer is in them.
 
     A copy may refine another (`outer`): with one more variable bound, or, if `row` is given, as that one
-    lane of it. `mask` says which lanes take part (None: all). `reduced` holds reductions computed ahead:
-    by expression for the whole body, by statement and expression for one statement.
+    lane of it. `mask` says which lanes take part (None: all). `reduced` holds the reductions that were
+    computed ahead and whose inputs have not changed since.
     """
 
     count: int
@@ -218,7 +218,7 @@ class Lanes:
     mask: Val | None = None
     bindings: dict[ir.VarId, Binding] = field(default_factory=dict)
     places: dict[ir.BufferId, Place] = field(default_factory=dict)
-    reduced: dict[object, Val] = field(default_factory=dict)
+    reduced: dict[ir.Reduce, Val] = field(default_factory=dict)
 
     def inner(self, bindings: Mapping[ir.VarId, Binding], count: int | None = None, row: int | None = None) -> Lanes:
         """A refinement; with `row`, of that one lane, `count` iterations of another variable at once."""

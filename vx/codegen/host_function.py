@@ -26,11 +26,28 @@ from vx.sema.tree import BOOL, LocalId, PlaceNode, StmtNode, Type, Value
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """Tensor elements at `data + (offset + index · strides) * element bytes`.
+class Shape:
+    """Extents and strides; `dense`: row-major without gaps, known now."""
 
-    `limit`: how many elements from `data` on belong to the whole tensor; `offset` and what comes after it
-    must stay below, which `host_tensor.settle` and `host_tensor.element` check.
+    extents: tuple[Int, ...]
+    strides: tuple[Int, ...]
+    dense: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """One index on the first dimension is all that was applied to a whole tensor."""
+
+    index: Int
+    extent: Int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Tensor elements at `data`, from element `offset` on.
+
+    `whole`: what the window must lie in and was not yet checked against (None: nothing to check). Whoever
+    uses the elements calls `host_tensor.settle` or `host_tensor.element` first.
     """
 
     elem: str
@@ -38,7 +55,9 @@ class View:
     offset: Int
     extents: tuple[Int, ...]
     strides: tuple[Int, ...]
-    limit: Int
+    whole: Shape | None
+    dense: bool
+    lead: Lead | None = None
 
 
 Operand = str | View
@@ -77,6 +96,8 @@ class Handlers:
     address: Mapping[type, Callable[[Emitter, Any], str]]
     tensor_place: Mapping[type, Callable[[Emitter, Any], View]]
     stmt: Mapping[type, Callable[[Emitter, Any], None]]
+    held: Callable[[Emitter, PlaceNode], Operand]
+    is_raw_index: Callable[[tree.Index], bool]
     load_view: Callable[[Emitter, str, Type], View]
     store_view: Callable[[Emitter, View, str], None]
     drop_value: Callable[[Emitter, Operand, Type], None]
@@ -242,6 +263,14 @@ class Emitter:
     def tensor_place(self, place: PlaceNode) -> View:
         """The window that a place of type `Tensor`, or of type `Ref(Tensor)` looked through, denotes."""
         return self.handlers.tensor_place[type(place)](self, place)
+
+    def held(self, place: PlaceNode) -> Operand:
+        """The value at a place, which stays there; of an aggregate, the address of a copy."""
+        return self.handlers.held(self, place)
+
+    def is_raw_index(self, node: tree.Index) -> bool:
+        """`p[i]` of a raw pointer, as opposed to indexing the tensor that it points to."""
+        return self.handlers.is_raw_index(node)
 
     def stmt(self, node: StmtNode) -> None:
         self.handlers.stmt[type(node)](self, node)

@@ -7,7 +7,7 @@ once. `host.py` puts them together.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from vx.codegen.layout import Layouts, is_empty, is_view
@@ -66,6 +66,7 @@ class Module:
     options: HostOptions
     layouts: Layouts
     strings: dict[bytes, str] = field(default_factory=dict)
+    arrays: list[str] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
     helpers: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
@@ -80,6 +81,13 @@ class Module:
         name = self.strings.get(data)
         if name is None:
             name = self.strings[data] = f"@s{len(self.strings)}"
+        return name
+
+    def array(self, kind: str, values: Sequence[str]) -> str:
+        """The address of a constant array of `kind`."""
+        text = ", ".join(f"{kind} {value}" for value in values)
+        name = f"@c{len(self.arrays)}"
+        self.arrays.append(f"{name} = private unnamed_addr constant [{len(values)} x {kind}] [{text}]")
         return name
 
     def where(self, span: Span) -> str:
@@ -111,12 +119,12 @@ class Module:
         self.declared.setdefault(name, text)
         return f"@{name}"
 
-    def extern(self, extern: Extern) -> str:
-        """A C function that the program declares."""
+    def extern(self, extern: Extern, fixed: int | None) -> str:
+        """A C function that the program declares; `fixed` is the number of parameters before its `...`."""
         name = symbol(extern.name)
         if extern.name not in self.declared:
-            params = ", ".join(c_param(t) for t in extern.params)
-            self.declared[extern.name] = f"declare {c_result(extern.ret)} {name}({params}) nounwind"
+            params = [c_param(t) for t in extern.params[:fixed]] + (["..."] if fixed is not None else [])
+            self.declared[extern.name] = f"declare {c_result(extern.ret)} {name}({', '.join(params)}) nounwind"
         return name
 
     def helper(self, name: str) -> str:
@@ -143,7 +151,7 @@ class Module:
 
     def string_globals(self) -> list[str]:
         """The text of all constants asked for."""
-        return [string_global(name, data) for data, name in self.strings.items()]
+        return [*(string_global(name, data) for data, name in self.strings.items()), *self.arrays]
 
 
 def register(type_: Type) -> str:

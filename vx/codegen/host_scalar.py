@@ -44,7 +44,7 @@ def narrow(fn: Emitter, value: str, source: str, name: str) -> str:
 
 def compare(fn: Emitter, op: str, left: str, right: str, name: str | None) -> str:
     """A comparison; `name` None compares pointers."""
-    if name in FLOATS:
+    if name is not None and name in FLOATS:
         return fn.op(f"fcmp {_FLOAT_COMPARE[op]} {REGISTER[name]} {left}, {right}")
     if op in _INT_COMPARE:
         sign = "u" if name is None or name == "bool" or name in UNSIGNED else "s"

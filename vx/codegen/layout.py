@@ -91,7 +91,9 @@ class Layouts:
             return self._sequence([t for _, t in self.structs[type_.key].fields])[1]
         if isinstance(type_, Enum):
             payload = self._payload(type_)
-            return Size(align_up(self.payload_offset(type_) + payload.bytes, max(4, payload.align)), max(4, payload.align))
+            return Size(
+                align_up(self.payload_offset(type_) + payload.bytes, max(4, payload.align)), max(4, payload.align)
+            )
         return Size(0, 1)
 
     def _sequence(self, types: Sequence[Type]) -> tuple[tuple[int, ...], Size]:

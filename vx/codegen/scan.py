@@ -25,13 +25,13 @@ class Usage:
     moved: dict[LocalId, frozenset[Path]]
 
 
-@cache
-def _child_fields(kind: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name not in ("type", "span"))
-
-
 _LEAVES = (tree.Const, tree.Str, tree.FnAddr, tree.Local, tree.ModelTensor)
 _NODES = (tree.Expr, tree.Stmt, tree.Block, tree.At, tree.Slice, tree.Arm)
+
+
+@cache
+def _child_fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("type", "span"))
 
 
 def walk(root: Any) -> Iterator[Any]:
@@ -44,7 +44,8 @@ def walk(root: Any) -> Iterator[Any]:
         elif isinstance(node, _NODES):
             yield node
             if not isinstance(node, _LEAVES):
-                stack.extend(getattr(node, name) for name in _child_fields(type(node)))
+                kind: Any = type(node)
+                stack.extend(getattr(node, name) for name in _child_fields(kind))
 
 
 def field_path(place: PlaceNode) -> tuple[LocalId, Path] | None:
@@ -56,6 +57,12 @@ def field_path(place: PlaceNode) -> tuple[LocalId, Path] | None:
     return (place.id, tuple(reversed(path))) if isinstance(place, tree.Local) else None
 
 
+def _is_window(node: tree.AddrOf) -> bool:
+    """Whether a borrow yields a descriptor of its own, or the elements' address, and not the place's address."""
+    pointed = node.type.to if isinstance(node.type, tree.Ptr) else None
+    return isinstance(node.place.type, tree.Tensor) and pointed != node.place.type
+
+
 def scan(function: tree.Function) -> Usage:
     """Go through a function once."""
     in_memory: set[LocalId] = set()
@@ -64,7 +71,7 @@ def scan(function: tree.Function) -> Usage:
         if isinstance(node, tree.Assign | tree.OpAssign | tree.AddrOf):
             place = node.place if isinstance(node, tree.AddrOf) else node.target
             found = field_path(place)
-            if found and not (isinstance(node, tree.AddrOf) and isinstance(place.type, tree.Tensor)):
+            if found and not (isinstance(node, tree.AddrOf) and _is_window(node)):
                 in_memory.add(found[0])
         elif isinstance(node, tree.Read) and node.move:
             found = field_path(node.place)

@@ -11,9 +11,7 @@ from itertools import pairwise
 
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
-from vx.machine.machine import BUILTIN_IDS, Machine, Space, Topology, topology_id
-
-_SCOPES = ("thread", "cta", "sm", "device")
+from vx.machine.machine import BUILTIN_IDS, SCOPES, Machine, Space, Topology, topology_id
 
 
 def check_machine(machine: Machine, reporter: Reporter) -> None:
@@ -66,7 +64,7 @@ def _check_parent(space: Space, parent: Space, reporter: Reporter) -> None:
 
 def _breadth(space: Space) -> int:
     """How many threads share the space, as a rank; 0 if it does not say."""
-    return 0 if space.scope is None else _SCOPES.index(space.scope) + 1
+    return 0 if space.scope is None else SCOPES.index(space.scope) + 1
 
 
 def _chain(space: Space, spaces: Mapping[str, Space]) -> list[str]:
@@ -86,7 +84,7 @@ def _in_cycle(space: Space, spaces: Mapping[str, Space]) -> bool:
 def _check_topology(topology: Topology, machine: Machine, reporter: Reporter) -> None:
     what = f"Topology {topology.name}"
     _known(topology.memory, topology.span, f"`memory` of {what}", machine, reporter)
-    for name in topology.visible:
+    for name in (name for name in topology.visible if name != topology.memory):
         _known(name, topology.span, f"`visible` of {what}", machine, reporter)
     if topology.memory not in topology.visible:
         reporter.error(

@@ -6,13 +6,15 @@ declaration can say about itself is checked here; `check.py` checks them togethe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TypeVar
 
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine import units
-from vx.machine.machine import Edge, Layer, Peer, Rate, Reserve, Space, Topology
+from vx.machine.machine import SCOPES, Edge, Layer, Peer, Rate, Reserve, Space, Topology
+from vx.sema.tree import BITS
 from vx.syntax import ast
 
 T = TypeVar("T")
@@ -33,9 +35,9 @@ def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter) -> Space:
         bandwidth=_figure(fields, "bandwidth", units.rate, reporter),
         clock_hz=_figure(fields, "clock", units.clock, reporter),
         replicas=_figure(fields, "replicas", units.count, reporter),
-        managed=_word(fields, "managed") or "cached",
-        crossing=_word(fields, "crossing") or "sequenced",
-        scope=_word(fields, "scope"),
+        managed=_choice(fields, "managed", ("cached", "explicit"), reporter) or "cached",
+        crossing=_choice(fields, "crossing", ("sequenced", "streamed"), reporter) or "sequenced",
+        scope=_choice(fields, "scope", SCOPES, reporter),
         overcommit="overcommit" in fields,
         reserve=_figure(fields, "reserve", _reserve, reporter),
         layer=layer,
@@ -66,7 +68,7 @@ def topology_of(decl: ast.TopologyDecl, layer: Layer, host_arch: str, reporter: 
         visible=_visible(fields, memory.name),
         arch=host_arch if arch == "host" else arch,
         isa=_word(fields, "isa"),
-        dtypes=_words(fields, "dtypes"),
+        dtypes=_dtypes(fields, reporter),
         instances=1 if instances is None else instances,
         peer=_peer(fields, reporter),
         layer=layer,
@@ -116,9 +118,29 @@ def _word(fields: Fields, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _words(fields: Fields, name: str) -> tuple[str, ...] | None:
-    value = _value(fields, name)
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, tuple) else None
+def _choice(fields: Fields, name: str, allowed: Sequence[str], reporter: Reporter) -> str | None:
+    word = _word(fields, name)
+    if word is None or word in allowed:
+        return word
+    _refuse_word(fields[name], f"`{name}`", word, allowed, reporter)
+    return None
+
+
+def _dtypes(fields: Fields, reporter: Reporter) -> tuple[str, ...] | None:
+    value = _value(fields, "dtypes")
+    if not isinstance(value, tuple):
+        return None
+    words = [word for word in value if isinstance(word, str)]
+    for word in words:
+        if word not in BITS:
+            _refuse_word(fields["dtypes"], "`dtypes`", word, list(BITS), reporter)
+    return tuple(word for word in words if word in BITS)
+
+
+def _refuse_word(field: ast.DeclField, what: str, word: str, allowed: Sequence[str], reporter: Reporter) -> None:
+    near = get_close_matches(word, allowed, n=1)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    reporter.error("E6047", f"{what} cannot be `{word}`", field.span, helps=[f"{hint}it can be {', '.join(allowed)}"])
 
 
 def _visible(fields: Fields, memory: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from vx.machine.check import check_machine, shadows_builtin
 from vx.machine.declare import edges_of, space_of, topology_of
 from vx.machine.machine import GPU_ARCHES, Edge, Layer, Machine, Space, Topology
 from vx.syntax import ast
+from vx.syntax.parser import parse_module
 
 Declared = TypeVar("Declared", Space, Topology)
 
@@ -137,7 +138,7 @@ class _Draft:
             return True
         self.reporter.error(
             "E6012",
-            f"{kind} {new.name} is declared differently in {_where(old.span)} and in {_where(new.span)}",
+            f"{kind} {new.name} is declared {_twice(old.span, new.span)}",
             new.span,
             labels=[(old.span, "declared here first")],
             helps=["make the declarations equal, or give one another name"],
@@ -162,8 +163,10 @@ def _same(old: Declared, new: Declared) -> bool:
     return replace(old, span=NOWHERE, layer="builtin") == replace(new, span=NOWHERE, layer="builtin")
 
 
-def _where(span: Span) -> str:
-    return os.path.basename(span.file)
+def _twice(old: Span, new: Span) -> str:
+    if old.file == new.file:
+        return "twice, and differently"
+    return f"differently in {os.path.basename(old.file)} and in {os.path.basename(new.file)}"
 
 
 def _gpu_part(topologies: Iterable[Topology]) -> Topology | None:
@@ -189,19 +192,18 @@ def _owners(base: Machine, topologies: Iterable[Topology]) -> dict[str, str]:
 
 def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[str, ast.Module]]:
     """The modules of a machine file and of what it imports, imports first, each once."""
-    from vx.syntax.parser import parse_machine
-
     found: dict[str, ast.Module] = {}
     open_files: list[str] = []
 
     def read(name: str, at: Span | None) -> None:
         key = os.path.realpath(name)
         if key in open_files:
-            reporter.error("E6047", f"{name} imports itself", at or NOWHERE, helps=["remove this import"])
+            reporter.error("E6046", f"{name} imports itself", at or NOWHERE, helps=["remove this import"])
             return
         if any(os.path.realpath(known) == key for known in found):
             return
-        module = parse_machine(sources.load(name), name, reporter)
+        module = parse_module(sources.load(name), name, reporter)
+        _refuse_other_items(module, reporter)
         open_files.append(key)
         for item in module.items:
             if isinstance(item, ast.ImportFile):
@@ -211,3 +213,14 @@ def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[
 
     read(path, None)
     return list(found.items())
+
+
+def _refuse_other_items(module: ast.Module, reporter: Reporter) -> None:
+    for item in module.items:
+        if not isinstance(item, ast.MemoryDecl | ast.TopologyDecl | ast.ImportFile):
+            reporter.error(
+                "E6045",
+                "a machine file has only `Memory` and `Topology` declarations and imports of machine files",
+                item.span,
+                helps=["move this into the program"],
+            )

@@ -18,6 +18,9 @@ GPU_ARCHES = frozenset({"nvptx64", "amdgcn", "spirv64"})
 """Architectures whose code is a device image rather than host code."""
 CPU_ARCHES = frozenset({"x86_64", "aarch64"})
 
+SCOPES = ("thread", "cta", "sm", "device")
+"""Who shares a space, from narrow to broad."""
+
 _FIRST_DECLARED_ID = 3000
 _ID_LIMIT = 2**31
 

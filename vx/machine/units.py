@@ -44,7 +44,7 @@ def size(quantity: Quantity) -> int:
 def rate(quantity: Quantity) -> Rate:
     """Bytes per second or cycle of `63 GB/s`, `128 B/cyc`. Raises `UnitError`."""
     if quantity.per not in ("s", "cyc"):
-        raise _wrong_kind(quantity, "a rate", "63 GB/s or 128 B/cyc")
+        raise _wrong_kind(quantity, "a rate", "63 GB/s` or `128 B/cyc")
     return Rate(_scaled(quantity, SIZES, "byte", "a rate", "63 GB/s"), quantity.per)
 
 

@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from vx.model.errors import ModelError, reading
+from vx.model.errors import ModelError, printable, reading
 
 CONFIG_LIMIT = 4 << 20
 """Bytes of the largest configuration read."""
@@ -137,13 +137,13 @@ def parse_json(text: bytes, source: str, code: str = "E9102") -> dict[str, Any]:
     return value
 
 
-def read_json(path: Path, what: str) -> dict[str, Any]:
-    """Read a JSON object of at most `CONFIG_LIMIT` bytes. E9101, E9102, E9111."""
+def read_json(path: Path, what: str, limit: int = CONFIG_LIMIT) -> dict[str, Any]:
+    """Read a JSON object of at most `limit` bytes. E9101, E9102, E9111."""
     with reading(path, what), path.open("rb") as file:
-        text = file.read(CONFIG_LIMIT + 1)
-    if len(text) > CONFIG_LIMIT:
-        raise ModelError("E9102", f"`{path}` is larger than {CONFIG_LIMIT} bytes, too large for a {what}")
-    return parse_json(text, f"`{path}`")
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise ModelError("E9102", f"`{printable(path)}` is larger than {limit} bytes, too large for a {what}")
+    return parse_json(text, f"`{printable(path)}`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,15 @@ def write_model(
     digests = {"tokenizer": sha256(tokenizer).hexdigest()}
     with replacing(out) as partial:
         write_weights(partial / WEIGHTS_FILE, shape, sources, tokenizer, digests, progress)
-        write_json(partial / CONFIG_FILE, {**config_of(shape), "vx": {"format": FORMAT, "weights": "file", **origin}})
+        write_json(partial / CONFIG_FILE, configuration(shape, "file", len(tokenizer), origin))
         listed = {"model": combined_digest(shape, digests), "tensors": digests}
         write_json(partial / DIGESTS_FILE, listed)
+
+
+def configuration(shape: Architecture, weights: str, tokenizer_bytes: int, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The contents of `config.json`; `weights` is `file` or `random(SEED)`."""
+    section = {"format": FORMAT, "weights": weights, "tokenizer_bytes": tokenizer_bytes, **more}
+    return {**config_of(shape), "vx": section}
 
 
 def write_weights(

@@ -26,11 +26,11 @@ def reading(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise ModelError("E9101", f"there is no {what} at `{path}`") from error
+        raise ModelError("E9101", f"there is no {what} at `{printable(path)}`") from error
     except IsADirectoryError as error:
-        raise ModelError("E9111", f"cannot read the {what} `{path}`: it is a directory") from error
+        raise ModelError("E9111", f"cannot read the {what} `{printable(path)}`: it is a directory") from error
     except OSError as error:
-        raise ModelError("E9111", f"cannot read the {what} `{path}`: {error.strerror or error}") from error
+        raise ModelError("E9111", f"cannot read the {what} `{printable(path)}`: {error.strerror or error}") from error
 
 
 def printable(path: object) -> str:

@@ -99,7 +99,7 @@ def tensor_shapes(shape: Architecture) -> dict[str, tuple[str, tuple[int, ...]]]
 
 
 def constants_of(shape: Architecture, tokenizer_bytes: int) -> dict[str, int | float | bool]:
-    """What `import model;` brings in by name. `TOKENIZER_BYTES` is 0 where no tokenizer is known."""
+    """What `import model;` brings in by name."""
     rope = shape.rope
     return {
         "DIM": shape.dim,
@@ -165,14 +165,20 @@ def load_model(directory: str | Path) -> ModelInfo:
     seed = _random_seed(section, source)
     weights = root / WEIGHTS_FILE
     entries = _read_entries(weights, section, source)
+    tensors = _tensors(shape, entries, seed, weights)
+    if entries is None:
+        size = _tokenizer_bytes(section, source)
+        tensors["tokenizer"] = TensorInfo("u8", (size,), NOWHERE, size)
+    else:
+        tensors["tokenizer"] = _tokenizer(entries, weights)
     return ModelInfo(
         architecture=shape,
-        constants=constants_of(shape, entries["tokenizer"].bytes if entries else 0),
+        constants=constants_of(shape, tensors["tokenizer"].bytes),
         elem=shape.elem,
-        tensors=_tensors(shape, entries, seed, weights),
-        digest=_digest(root, shape, seed, entries),
+        tensors=tensors,
+        digest=_digest(root, shape, seed, weights=entries is not None),
         random_seed=seed,
-        file=weights if entries else None,
+        file=None if entries is None else weights,
         dir=root,
     )
 
@@ -220,28 +226,36 @@ def _random_seed(section: Mapping[str, Any], source: str) -> int | None:
     return int(found[1])
 
 
-def _read_entries(weights: Path, section: Mapping[str, Any], source: str) -> Mapping[str, Entry]:
-    """The weights file's header, empty if there is no such file and none is promised."""
+def _read_entries(weights: Path, section: Mapping[str, Any], source: str) -> Mapping[str, Entry] | None:
+    """The weights file's header, None if there is no such file."""
+    if not weights.exists():
+        return None
     if "format" not in section:
-        if weights.exists():
-            raise ModelError(
-                "E9102",
-                f"`{printable(weights.parent)}` is a checkpoint of another tool, not a model directory ({source} has no `vx` section)",
-                [f"`vx model import {printable(weights.parent)} -o DIR` converts Hugging Face's format"],
-            )
-        return {}
+        raise ModelError(
+            "E9102",
+            f"`{printable(weights.parent)}` is a checkpoint of another tool, not a model directory ({source} has no `vx` section)",
+            [f"`vx model import {printable(weights.parent)} -o DIR` converts Hugging Face's format"],
+        )
     return read_header(weights)
 
 
+def _tokenizer_bytes(section: Mapping[str, Any], source: str) -> int:
+    """Bytes of the tokenizer where the weights file, which holds it, is not there; 0 if unknown."""
+    size = section.get("tokenizer_bytes", 0)
+    if type(size) is not int or not 0 <= size <= TOKENIZER_LIMIT:
+        raise ModelError("E9102", f"{source}: `vx.tokenizer_bytes` must be a number of bytes, not `{size!s:.20}`")
+    return size
+
+
 def _tensors(
-    shape: Architecture, entries: Mapping[str, Entry], seed: int | None, weights: Path
+    shape: Architecture, entries: Mapping[str, Entry] | None, seed: int | None, weights: Path
 ) -> dict[str, TensorInfo]:
     tensors = {}
     for name, (elem, dims) in tensor_shapes(shape).items():
         size = prod(dims) * ELEM_BYTES[elem]
         if seed is not None:
             tensors[name] = TensorInfo(elem, dims, NOWHERE, size, *random_parameters(name, dims))
-        elif not entries:
+        elif entries is None:
             tensors[name] = TensorInfo(elem, dims, NOWHERE, size)
         else:
             entry = _entry(entries, name, weights)
@@ -252,7 +266,6 @@ def _tensors(
                     f"but {CONFIG_FILE} needs {elem} {list(dims)}",
                 )
             tensors[name] = TensorInfo(elem, dims, entry.offset, size)
-    tensors["tokenizer"] = _tokenizer(entries, weights)
     return tensors
 
 
@@ -265,8 +278,6 @@ def _entry(entries: Mapping[str, Entry], name: str, weights: Path) -> Entry:
 
 
 def _tokenizer(entries: Mapping[str, Entry], weights: Path) -> TensorInfo:
-    if not entries:
-        return TensorInfo("u8", (0,), NOWHERE, 0)
     entry = _entry(entries, "tokenizer", weights)
     if entry.elem != "u8" or len(entry.dims) != 1 or not 64 <= entry.bytes <= TOKENIZER_LIMIT:
         raise ModelError("E9105", f"`{printable(weights)}`: `tokenizer` must be one row of u8, of believable size")
@@ -286,12 +297,13 @@ def random_digest(shape: Architecture, seed: int) -> str:
     return combined_digest(shape, {"weights": f"random({seed})"})
 
 
-def _digest(root: Path, shape: Architecture, seed: int | None, entries: Mapping[str, Entry]) -> str:
+def _digest(root: Path, shape: Architecture, seed: int | None, weights: bool) -> str:
+    """The digest of what was imported; of the shape alone if neither `weights` nor a list of digests is there."""
     if seed is not None:
         return random_digest(shape, seed)
-    if not entries:
-        return combined_digest(shape, {})
     path = root / DIGESTS_FILE
+    if not weights and not path.exists():
+        return combined_digest(shape, {})
     listed = read_json(path, "list of digests")
     tensors = listed.get("tensors")
     if not isinstance(tensors, dict) or not all(_is_digest(value) for value in tensors.values()):

@@ -12,18 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from vx.model.architecture import Architecture, Rope, architecture_from_config, config_of, read_json
+from vx.model.architecture import Architecture, Rope, architecture_from_config, check_architecture, read_json
 from vx.model.container import Spec, write_container
-from vx.model.directory import Progress, replacing, write_json, write_model
+from vx.model.directory import Progress, configuration, replacing, write_json, write_model
 from vx.model.errors import ModelError, printable
 from vx.model.info import (
     CONFIG_FILE,
-    FORMAT,
     SEED_LIMIT,
     WEIGHTS_FILE,
     ModelInfo,
     load_model,
-    require_weights,
 )
 from vx.model.llama2c import require_elem, require_tokens
 from vx.model.tokenizer import byte_vocabulary, pack, read_vocabulary
@@ -88,7 +86,8 @@ def random_model(
     model directory `like`, else one token per byte. E9108, E9112, and what reading `like` raises.
     """
     shape = shape_like(like)
-    shape = replace(shape, elem=require_elem(dtype or shape.elem), seq=seq or shape.seq)
+    shape = replace(shape, elem=require_elem(dtype or shape.elem), seq=shape.seq if seq is None else seq)
+    check_architecture(shape, f"the shape of `{printable(like)}`")
     if not 0 <= seed <= SEED_LIMIT:
         raise ModelError("E9112", f"the seed {seed} is not between 0 and {SEED_LIMIT}")
     packed = _tokenizer_for(like, shape, tokenizer)
@@ -96,8 +95,7 @@ def random_model(
     with replacing(target) as partial:
         with (partial / WEIGHTS_FILE).open("wb") as file:
             write_container(file, [Spec("tokenizer", "u8", (len(packed),))], {"tokenizer": [packed]})
-        section = {"format": FORMAT, "weights": f"random({seed})"}
-        write_json(partial / CONFIG_FILE, {**config_of(shape), "vx": section})
+        write_json(partial / CONFIG_FILE, configuration(shape, f"random({seed})", len(packed), {}))
     return load_model(target)
 
 
@@ -114,7 +112,10 @@ def _tokenizer_for(like: str | Path, shape: Architecture, tokenizer: str | Path 
 def materialise(directory: str | Path, out: str | Path, progress: Progress | None = None) -> ModelInfo:
     """Write a random model's weights out as files, for programs that cannot generate them."""
     info = load_model(directory)
-    require_weights(info)
+    if info.random_seed is None:
+        raise ModelError(
+            "E9112", f"the weights of `{printable(info.dir)}` are not random: there is nothing to write out"
+        )
     origin = {"materialised": f"random({info.random_seed})"}
     write_model(Path(out), info.architecture, sources(info), read_tokenizer(info), origin, progress)
     return load_model(out)

@@ -28,17 +28,18 @@ Of the pairs of neighbours whose joined text is a token, the one with the highes
 the leftmost of equals. Kinds: 0 text; 1 control, which prints nothing; 2 byte, which prints its one
 byte. Only texts are in `sorted`.
 
-**Encoding**: bos; then, if there is text, a space in front (flag 0); each UTF-8 character that is a token
-becomes it, any other becomes its bytes' tokens; then pairs merge while any can. Broken UTF-8 needs
-no rule of its own: a character is a byte and up to three continuation bytes (10xxxxxx) after it.
-**Decoding**: each token prints its bytes; a space that begins the first token after bos is left out.
+**Encoding**: bos; then, if there is text and flag 0, a space; then each UTF-8 character that is a text
+becomes its token, any other its bytes' tokens (unk where there is none); then pairs merge while any can. The
+space and a character each stand alone before merging. Broken UTF-8 needs no rule of its own: a
+character is a byte and up to three continuation bytes (10xxxxxx) after it.
+**Decoding**: each token prints its bytes; with flag 0, a space that begins the token after bos is left out.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
@@ -207,15 +208,16 @@ def encode(vocabulary: Vocabulary, text: bytes) -> list[int]:
     """The ids of a prompt, bos first."""
     tokens = vocabulary.tokens
     by_text = {tokens[id_].text: id_ for id_ in _by_text(tokens)}
+    characters = re.findall(rb"[\x00-\xff][\x80-\xbf]{0,3}", text)
     if text and vocabulary.space_first:
-        text = b" " + text
-    ids = _merged(list(_first_ids(vocabulary, by_text, text)), tokens, by_text)
+        characters.insert(0, b" ")
+    ids = _merged(list(_first_ids(vocabulary, by_text, characters)), tokens, by_text)
     return [vocabulary.bos, *ids]
 
 
-def _first_ids(vocabulary: Vocabulary, by_text: Mapping[bytes, int], text: bytes) -> Iterable[int]:
+def _first_ids(vocabulary: Vocabulary, by_text: Mapping[bytes, int], characters: Iterable[bytes]) -> Iterator[int]:
     byte_ids = {token.text[0]: id_ for id_, token in reversed(list(enumerate(vocabulary.tokens))) if token.kind == BYTE}
-    for character in re.findall(rb"[\x00-\xff][\x80-\xbf]{0,3}", text):
+    for character in characters:
         if character in by_text:
             yield by_text[character]
         else:
@@ -240,8 +242,9 @@ def decode(vocabulary: Vocabulary, ids: Iterable[int]) -> bytes:
     """What the ids print."""
     out, previous = [], None
     for id_ in ids:
-        token = vocabulary.tokens[id_] if id_ < len(vocabulary.tokens) else Token(b"", 0.0, CONTROL)
-        text = b"" if token.kind == CONTROL else token.text
-        out.append(text.removeprefix(b" ") if previous == vocabulary.bos and token.kind == TEXT else text)
+        token = vocabulary.tokens[id_] if id_ < len(vocabulary.tokens) else None
+        text = b"" if token is None or token.kind == CONTROL else token.text
+        first = previous == vocabulary.bos and vocabulary.space_first
+        out.append(text.removeprefix(b" ") if first else text)
         previous = id_
     return b"".join(out)

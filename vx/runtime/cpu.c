@@ -49,7 +49,8 @@ static int32_t chosen_level(void) {
     if (!wish) return machine;
     int32_t lowest = machine > 0 ? 1 : 0, level = wish[0] - '0';
     if (strlen(wish) != 1 || level < lowest || level > machine)
-        vx_fail("VX_CPU_LEVEL is \"%s\": it must be a whole number from %d to %d on this machine", wish, lowest, machine);
+        vx_fail("VX_CPU_LEVEL is \"%s\": it must be a whole number from %d to %d on this machine", wish, lowest,
+                machine);
     return level;
 }
 

@@ -86,7 +86,9 @@ HARDWARE static uint32_t by_instruction(uint32_t crc, const unsigned char *data,
 }
 #else
 static bool has_instruction(void) { return false; }
-static uint32_t by_instruction(uint32_t crc, const unsigned char *data, int64_t bytes) { return by_table(crc, data, bytes); }
+static uint32_t by_instruction(uint32_t crc, const unsigned char *data, int64_t bytes) {
+    return by_table(crc, data, bytes);
+}
 #endif
 
 uint32_t vx_crc32c(uint32_t crc, const void *data, int64_t bytes) {

@@ -36,7 +36,9 @@ static ssize_t read_some(int32_t file, void *data, size_t bytes) {
     }
 }
 
-int64_t vx_stdin_read(void *data, int64_t bytes) { return bytes > 0 ? read_some(STDIN_FILENO, data, (size_t)bytes) : 0; }
+int64_t vx_stdin_read(void *data, int64_t bytes) {
+    return bytes > 0 ? read_some(STDIN_FILENO, data, (size_t)bytes) : 0;
+}
 
 int64_t vx_file_read(int32_t file, void *data, int64_t bytes) {
     int64_t done = 0;

@@ -16,9 +16,6 @@
 /* As vx_abort, with printf's formatting. */
 _Noreturn void vx_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* start.c: the command line, before the program runs. */
-void vx_set_arguments(int argc, char **argv);
-
 /* output.c: bytes to the buffered stdout. */
 void vx_put(const void *data, size_t bytes);
 

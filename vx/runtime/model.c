@@ -12,12 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A program with a model defines these itself. */
-__attribute__((weak)) const vx_model_entry vx_model_table[1] = {{0}};
-__attribute__((weak)) const int32_t vx_model_count = 0;
-__attribute__((weak)) const char *const vx_model_file = "model.safetensors";
-__attribute__((weak)) const int64_t vx_model_random_seed = -1;
-
 static struct {
     pthread_mutex_t mutex;
     char path[PATH_MAX];
@@ -40,7 +34,8 @@ static void find_file(void) {
     }
     char self[PATH_MAX], beside[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-    if (length < 0 || (size_t)length >= sizeof self) vx_fail("model: this executable's directory cannot be read; set VX_MODEL_DIR");
+    if (length < 0 || (size_t)length >= sizeof self)
+        vx_fail("model: this executable's directory cannot be read; set VX_MODEL_DIR");
     while (length > 0 && self[length - 1] != '/') length--;
     snprintf(beside, sizeof beside, "model/%s", vx_model_file);
     join_path(self, (size_t)length - 1, beside);
@@ -68,18 +63,20 @@ static void map_file(void) {
 
 static const void *mapped(const vx_model_entry *entry) {
     if (!model.data) map_file();
-    if (entry->offset < 0 || entry->bytes < 0 || entry->offset > model.bytes || entry->bytes > model.bytes - entry->offset)
-        vx_fail("model: %s: tensor \"%s\" is %lld bytes at offset %lld, but the file has %lld: it is truncated, or not the "
-                "model this program was built for",
-                model.path, entry->name, (long long)entry->bytes, (long long)entry->offset, (long long)model.bytes);
-    return model.data + entry->offset;
+    int64_t offset = entry->offset, bytes = entry->bytes;
+    if (offset < 0 || bytes < 0 || offset > model.bytes || bytes > model.bytes - offset)
+        vx_fail("model: %s: tensor \"%s\" is %lld bytes at offset %lld, but the file has %lld: it is truncated, or "
+                "not the model this program was built for",
+                model.path, entry->name, (long long)bytes, (long long)offset, (long long)model.bytes);
+    return model.data + offset;
 }
 
 static const void *generated(int32_t index) {
-    if (vx_model_random_seed < 0) vx_fail("model: tensor \"%s\" is to be random, but there is no seed", vx_model_table[index].name);
+    const vx_model_entry *entry = &vx_model_table[index];
+    if (vx_model_random_seed < 0) vx_fail("model: tensor \"%s\" is to be random, but there is no seed", entry->name);
     if (!model.generated) model.generated = vx_alloc_zero(vx_model_count * (int64_t)sizeof(void *));
     void **slot = &model.generated[index];
-    if (!*slot) *slot = vx_random_tensor(&vx_model_table[index], (uint64_t)vx_model_random_seed);
+    if (!*slot) *slot = vx_random_tensor(entry, (uint64_t)vx_model_random_seed);
     return *slot;
 }
 

@@ -76,7 +76,9 @@ static int32_t new_socket(const struct addrinfo *at) {
     return socket_ >= 0 ? socket_ : -errno;
 }
 
-static void set(int32_t socket, int level, int option, int value) { setsockopt(socket, level, option, &value, sizeof value); }
+static void set(int32_t socket, int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+}
 
 /* Small messages leave at once; a peer whose machine vanished is noticed in about four seconds. */
 static void prepare_stream(int32_t socket) {
@@ -96,7 +98,8 @@ static int32_t listen_at(const struct addrinfo *at, int32_t backlog) {
     int32_t socket = new_socket(at);
     if (socket < 0) return socket;
     set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (bind(socket, at->ai_addr, at->ai_addrlen) < 0 || listen(socket, backlog) < 0) return closed_with(socket, -errno);
+    if (bind(socket, at->ai_addr, at->ai_addrlen) < 0) return closed_with(socket, -errno);
+    if (listen(socket, backlog) < 0) return closed_with(socket, -errno);
     return socket;
 }
 

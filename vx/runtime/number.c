@@ -7,9 +7,13 @@
 #include <string.h>
 
 /* ---- integers ---------------------------------------------------------------------------------------------- */
-size_t vx_text_u64(char *text, uint64_t value) { return (size_t)snprintf(text, VX_NUMBER_BYTES, "%llu", (unsigned long long)value); }
+size_t vx_text_u64(char *text, uint64_t value) {
+    return (size_t)snprintf(text, VX_NUMBER_BYTES, "%llu", (unsigned long long)value);
+}
 
-size_t vx_text_i64(char *text, int64_t value) { return (size_t)snprintf(text, VX_NUMBER_BYTES, "%lld", (long long)value); }
+size_t vx_text_i64(char *text, int64_t value) {
+    return (size_t)snprintf(text, VX_NUMBER_BYTES, "%lld", (long long)value);
+}
 
 size_t vx_text_u128(char *text, uint64_t high, uint64_t low, bool negative) {
     unsigned __int128 value = (unsigned __int128)high << 64 | low;
@@ -37,8 +41,12 @@ typedef struct {
 static bool reads_as_f64(const char *text, double value) { return strtod(text, NULL) == value; }
 static bool reads_as_f32(const char *text, double value) { return strtof(text, NULL) == (float)value; }
 /* Texts of so few digits are never within an f64's or f32's rounding of a tie, so rounding twice is exact. */
-static bool reads_as_f16(const char *text, double value) { return vx_f16_to_f32(vx_f32_to_f16(strtof(text, NULL))) == value; }
-static bool reads_as_bf16(const char *text, double value) { return vx_bf16_to_f32(vx_f32_to_bf16(strtof(text, NULL))) == value; }
+static bool reads_as_f16(const char *text, double value) {
+    return vx_f16_to_f32(vx_f32_to_f16(strtof(text, NULL))) == value;
+}
+static bool reads_as_bf16(const char *text, double value) {
+    return vx_bf16_to_f32(vx_f32_to_bf16(strtof(text, NULL))) == value;
+}
 
 static const FloatType F64 = {15, 17, 0x1p-1022, reads_as_f64};
 static const FloatType F32 = {6, 9, 0x1p-126, reads_as_f32};

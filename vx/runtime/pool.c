@@ -81,7 +81,8 @@ static void sleep_for_job(uint64_t last) {
 static bool enter_job(uint64_t *last) {
     uint64_t gate = atomic_load_explicit(&pool.gate, memory_order_relaxed);
     while (has_job(gate, *last)) {
-        if (atomic_compare_exchange_weak_explicit(&pool.gate, &gate, gate + 1, memory_order_acquire, memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(&pool.gate, &gate, gate + 1, memory_order_acquire,
+                                                  memory_order_relaxed)) {
             *last = gate >> 32;
             return true;
         }
@@ -119,14 +120,22 @@ static int32_t cores_allowed(void) {
     return cores > MOST_THREADS ? MOST_THREADS : cores;
 }
 
-/* Cores' worth of time that a container may use, rounded up; 0 if unlimited or unknown. */
-static int64_t container_limit(void) {
-    long long quota = 0, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+/* Up to two numbers at the start of a file; how many there were. */
+static int read_numbers(const char *path, long long *first, long long *second) {
+    FILE *file = fopen(path, "re");
     if (!file) return 0;
-    int read = fscanf(file, "%lld %lld", &quota, &period); /* "max 100000" reads as no number */
+    int count = fscanf(file, "%lld %lld", first, second);
     fclose(file);
-    return read == 2 && quota > 0 && period > 0 ? (quota + period - 1) / period : 0;
+    return count < 0 ? 0 : count;
+}
+
+/* Cores' worth of time that a container may use, rounded up; 0 if unlimited (written "max" or -1). */
+static int64_t container_limit(void) {
+    long long quota = 0, period = 0, unused;
+    bool known = read_numbers("/sys/fs/cgroup/cpu.max", &quota, &period) == 2 ||
+                 (read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota, &unused) == 1 &&
+                  read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period, &unused) == 1);
+    return known && quota > 0 && period > 0 ? (quota + period - 1) / period : 0;
 }
 
 static int32_t wanted_threads(void) {

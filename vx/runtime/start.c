@@ -7,11 +7,6 @@
 static int argument_count;
 static char **arguments;
 
-void vx_set_arguments(int argc, char **argv) {
-    argument_count = argc > 0 ? argc - 1 : 0;
-    arguments = argv + 1;
-}
-
 int32_t vx_arg_count(void) { return argument_count; }
 
 const char *vx_arg(int32_t index) { return index >= 0 && index < argument_count ? arguments[index] : NULL; }
@@ -28,6 +23,7 @@ _Noreturn void vx_exit(int32_t status) {
 int main(int argc, char **argv) {
     /* A closed pipe or connection is an error of the call that met it, with a message. */
     signal(SIGPIPE, SIG_IGN);
-    vx_set_arguments(argc, argv);
+    argument_count = argc > 0 ? argc - 1 : 0;
+    arguments = argv + 1;
     vx_exit(vx_program_main());
 }

@@ -13,6 +13,7 @@ from vx.sema import tree
 from vx.sema.borrow_builder import Builder, LoopFrame
 from vx.sema.borrow_graph import Access, Graph, Node, Spill, Use, bits
 from vx.sema.borrow_mutability import barrier
+from vx.sema.borrow_parts import bound_locals, operands, replaces
 from vx.sema.borrow_paths import DerefStep, DimStep, FieldStep, Path
 from vx.sema.borrow_types import RefTypes
 
@@ -227,7 +228,7 @@ class _Lowering:
 
     def _compute(self, value: tree.Value) -> Holder:
         """Everything that only needs its operands: what it yields holds all that they held."""
-        held = [self.value(operand) for operand in _operands(value)]
+        held = [self.value(operand) for operand in operands(value)]
         if not self.types.holds(value.type):
             self._consume(value.span, held)
             return None
@@ -292,7 +293,7 @@ class _Lowering:
         return self._branches(value, [lambda arm=arm: self._arm(arm, scrutinee) for arm in value.arms])
 
     def _arm(self, arm: tree.Arm, scrutinee: Holder) -> Holder:
-        bound = _bound_locals(arm.pattern)
+        bound = bound_locals(arm.pattern)
         self.b.scopes.append(list(bound))
         for id_ in bound:
             self._bind(id_, scrutinee)
@@ -368,10 +369,10 @@ class _Lowering:
                 self._assign(stmt)
             case tree.OpAssign():
                 self._consume(stmt.span, [self.value(stmt.value)])
-                self._update(stmt.target, stmt.span)
+                self._update(stmt.target)
             case tree.Land():
                 self._consume(stmt.span, [self.value(stmt.ref)])
-                self._update(stmt.target, stmt.span)
+                self._update(stmt.target)
             case tree.MatMulInto():
                 self._into(stmt.span, (stmt.out, stmt.left, stmt.right))
             case tree.Attention():
@@ -382,25 +383,26 @@ class _Lowering:
         held, uses = self._arguments(args)
         self.b.emit(Node(span, uses, _bits(held)))
 
-    def _update(self, target: tree.PlaceNode, span: Span) -> None:
+    def _update(self, target: tree.PlaceNode) -> None:
         """Change storage in place."""
-        self._require_mutable(target, span, "assign to", "")
+        self._require_mutable(target, target.span, "assign to", "")
         path = self.place(target)
         if path is not None:
-            self.b.emit(Node(span, (Use(Access.UPDATE, path, span),)))
+            self.b.emit(Node(target.span, (Use(Access.UPDATE, path, target.span),)))
 
     def _assign(self, stmt: tree.Assign) -> None:
         held = self.value(stmt.value)
-        if isinstance(stmt.target.type, tree.Tensor) and not _replaces(stmt):
+        if isinstance(stmt.target.type, tree.Tensor) and not replaces(stmt):
             self._consume(stmt.span, [held])
-            self._update(stmt.target, stmt.span)
+            self._update(stmt.target)
             return
-        self._require_mutable(stmt.target, stmt.span, "assign to", "")
+        span = stmt.target.span
+        self._require_mutable(stmt.target, span, "assign to", "")
         path = self.place(stmt.target)
         if path is None:
             self._consume(stmt.span, [held])
             return
-        node = Node(stmt.span, (Use(Access.WRITE, path, stmt.span),), revives=path)
+        node = Node(span, (Use(Access.WRITE, path, span),), revives=path)
         if held is not None and not path.owned:
             node.spills = (Spill(path.root, (held,)),)
             node.reads = _bits([held])
@@ -472,58 +474,3 @@ def _bits(held: Iterable[Holder]) -> int:
 
 def _joined(a: list[int], b: list[int]) -> list[int]:
     return list(dict.fromkeys([*a, *b]))
-
-
-def _bound_locals(pattern: tree.TagPattern | tree.ValuePattern | tree.AnyPattern) -> tuple[int, ...]:
-    match pattern:
-        case tree.TagPattern():
-            return _present(*pattern.bindings)
-        case tree.AnyPattern():
-            return _present(pattern.binding)
-        case tree.ValuePattern():
-            return ()
-
-
-_REPLACING = (
-    tree.Read, tree.Call, tree.TensorNew, tree.CopyTensor, tree.Transfer, tree.IfExpr, tree.Match,
-    tree.BlockExpr, tree.Spawn,
-)  # fmt: skip
-
-
-def _replaces(stmt: tree.Assign) -> bool:
-    """Whether an assignment of a tensor takes over the new storage, rather than copying elements."""
-    target, value = stmt.target, stmt.value
-    whole = isinstance(target, tree.Local | tree.Field) and isinstance(target.type, tree.Tensor)
-    unplaced = isinstance(target.type, tree.Tensor) and target.type.place is None
-    owned = isinstance(value.type, tree.Tensor) and isinstance(value, _REPLACING)
-    return whole and unplaced and owned
-
-
-def _operands(value: tree.Value) -> tuple[tree.Value, ...]:
-    """The values that an expression without control flow evaluates, in order."""
-    match value:
-        case tree.TensorPtr() | tree.Extent() | tree.CopyTensor() | tree.Transfer():
-            return (value.ref,)
-        case tree.Unary() | tree.Cast():
-            return (value.operand,)
-        case tree.Binary() | tree.MatMul():
-            return (value.left, value.right)
-        case tree.Math() | tree.Reduce() | tree.CallExtern():
-            return value.args
-        case tree.Print():
-            return (value.value,)
-        case _:
-            return _parts(value)
-
-
-def _parts(value: tree.Value) -> tuple[tree.Value, ...]:
-    match value:
-        case tree.StructLit():
-            return tuple(value.values[at] for at in value.order)
-        case tree.EnumLit():
-            return value.values
-        case tree.TensorNew():
-            fill = () if value.fill is None else (value.fill,)
-            return (*value.extents, *fill, *value.items)
-        case _:
-            return ()

@@ -10,20 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vx.diagnostics.span import Span
-from vx.sema import expressions, resolve, tree
-from vx.sema.context import Body, CheckFailed, ConstArg, Env, Session
+from vx.sema import evaluate, expressions, resolve, tree
+from vx.sema.context import Body, CheckFailed, ConstArg, Env, NotConstant, Session
 from vx.sema.names import ConstItem
 from vx.sema.types import integer_range, is_float, is_integer, round_float, show
 from vx.syntax import ast
-
-
-class NotConstant(CheckFailed):
-    """Not an error yet: the expression has to wait for run time, because of what is at `span`."""
-
-    def __init__(self, span: Span, why: str) -> None:
-        super().__init__(why)
-        self.span = span
-        self.why = why
 
 
 # ---- literals ----------------------------------------------------------------------------------
@@ -96,10 +87,8 @@ def check_range(session: Session, value: tree.Const) -> None:
 # ---- constant expressions ----------------------------------------------------------------------
 def _fold(session: Session, env: Env, node: ast.Expr, expected: tree.Type | None) -> tree.Const | tree.Str:
     body = Body(session, env, tree.VOID, "", constant=True)
-    value = expressions.value(body, node, expected)
-    if isinstance(value, tree.Const | tree.Str):
-        return replace(value, span=node.span)
-    raise NotConstant(node.span, "this is known only at run time")
+    found = evaluate.evaluate(session, expressions.value(body, node, expected))
+    return replace(found, span=node.span)
 
 
 def constant(session: Session, env: Env, node: ast.Expr, expected: tree.Type | None) -> tree.Const | tree.Str:

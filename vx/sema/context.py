@@ -29,6 +29,15 @@ class CheckFailed(Exception):
     """An error was reported; the statement is abandoned."""
 
 
+class NotConstant(CheckFailed):
+    """Not an error yet: the expression has to wait for run time, because of what is at `span`."""
+
+    def __init__(self, span: Span, why: str) -> None:
+        super().__init__(why)
+        self.span = span
+        self.why = why
+
+
 @dataclass(frozen=True, slots=True)
 class ConstArg:
     """The value of a const generic parameter."""
@@ -109,6 +118,8 @@ class Session:
     requested: dict[str, Instance] = field(default_factory=dict)
     queue: deque[Instance] = field(default_factory=deque)
     functions: dict[str, tree.Function] = field(default_factory=dict)
+    checking: set[str] = field(default_factory=set)
+    """Keys of the functions whose bodies are being checked."""
     structs: dict[str, StructInstance] = field(default_factory=dict)
     enums: dict[str, EnumInstance] = field(default_factory=dict)
     externs: dict[str, tree.Extern] = field(default_factory=dict)
@@ -222,15 +233,13 @@ class Body:
     constant: bool = False
     locals: dict[int, tree.LocalDecl] = field(default_factory=dict)
     scopes: list[dict[str, LocalBinding]] = field(default_factory=lambda: [{}])
-    fixed: list[dict[str, tree.Const | tree.Str]] = field(default_factory=list)
-    """Names bound at compile time, inside `comptime` blocks."""
     known: dict[int, tree.Const] = field(default_factory=dict)
     """Immutable locals whose value is a constant."""
     unsafe: int = 0
-    loops: int = 0
+    loops: list[bool] = field(default_factory=list)
+    """The loops around this point, innermost last: whether a `break` of it was met."""
     region: Span | None = None
     """The `spawn` this is inside of, in this function."""
-    on_statement: bool = False
 
     def fail(
         self,
@@ -285,14 +294,8 @@ class Body:
     def use(self, id_: int) -> None:
         self.session.used.add(self.locals[id_].span)
 
-    def find_fixed(self, name: str) -> tree.Const | tree.Str | None:
-        for scope in reversed(self.fixed):
-            if name in scope:
-                return scope[name]
-        return None
-
     def local_names(self) -> list[str]:
-        return [name for scope in self.scopes for name in scope] + [name for scope in self.fixed for name in scope]
+        return [name for scope in self.scopes for name in scope]
 
     @property
     def here(self) -> tree.Place:

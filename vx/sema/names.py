@@ -38,8 +38,11 @@ class ModuleScope:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImplItem:
+    """An `impl` block and its functions by name."""
+
     module: ModuleScope
     node: ast.Impl
+    functions: dict[str, FunctionItem]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,6 +40,8 @@ from vx.syntax import ast
 
 _SCALARS = frozenset(tree.BITS) - frozenset(tree.STORAGE_ONLY)
 _ELEMENTS = frozenset(tree.BITS)
+FUNCTION_POINTER = tree.Ptr(tree.VOID, False)
+"""What `fn(…) -> …` is: an address to hand to C."""
 _MATRIX = tree.Tensor("f32", (tree.Dyn(), tree.Dyn()))
 
 
@@ -61,8 +63,9 @@ def resolve_type(session: Session, env: Env, node: ast.TypeExpr) -> tree.Type:
         case ast.TopologyType():
             return tree.I32
         case ast.FnType(closure=closure):
-            what = "a closure type is" if closure else "a function type is"
-            raise session.unsupported(what, node.span, ["a `*const void` can hold a function for C"])
+            if closure:
+                raise session.unsupported("a closure type is", node.span)
+            return FUNCTION_POINTER
         case ast.ArrayType():
             raise session.unsupported("an array type is", node.span, ["use a `Tensor` of rank 1"])
         case ast.TupleType():

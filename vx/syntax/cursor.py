@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from vx.diagnostics.report import Diagnostic, Help, HelpLike, Label, LabelLike, Level, Reporter
 from vx.diagnostics.span import Span
-from vx.syntax.lexer import KEYWORDS, Token, lex
+from vx.syntax.lexer import KEYWORDS, Token, is_closed_string, lex
 from vx.syntax.limits import MAX_NESTING
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class Cursor:
         error = self.failure(
             "E0111",
             f"expected `;` after {after}, found {describe(self.tok)}",
-            self.last.span,
+            end,
             helps=[Help("add `;` here", end, ";")],
         )
         if self.speculating or not (self.tok.kind in ("}", "eof") or self.on_new_line()):
@@ -204,10 +204,14 @@ class Cursor:
         return self.failure("E0110", message, self.tok.span, labels, notes, helps)
 
     def report(self, error: ParseError) -> None:
-        """Report an error after which parsing goes on; `GiveUp` once no more errors are kept."""
+        """Report an error after which parsing goes on; `GiveUp` once no more errors are kept.
+
+        What follows a string that is never closed is part of that error.
+        """
         if self.speculating:
             raise error
-        if error.diagnostic is not None:
+        follows_open_string = self.last.kind == "string" and not is_closed_string(self.last)
+        if error.diagnostic is not None and not follows_open_string:
             self.reporter.add(error.diagnostic)
         if self.reporter.full:
             raise GiveUp
@@ -290,17 +294,18 @@ class Cursor:
         while self.tok.kind not in ("}", "eof"):
             if self.tok.kind == "{":
                 self.skip_braces()
+            elif self.advance().kind in (",", ";"):
                 return
-            if self.advance().kind in (",", ";") or self.on_new_line():
+            if self.on_new_line():
                 return
 
-    def skip_item(self) -> None:
-        """Skip to something that starts an item on a line of its own."""
+    def skip_item(self, begun: bool) -> None:
+        """Skip to something that starts an item on a line of its own, or past the `;` of an item that was begun."""
         while self.tok.kind != "eof":
             if self.tok.kind == "{":
                 self.skip_braces()
-            else:
-                self.advance()
+            elif self.advance().kind == ";" and begun:
+                return
             if self.on_new_line() and self.at_item():
                 return
 

@@ -47,6 +47,7 @@ _NUMBER = re.compile(
     r"(?P<digits>0[xX][0-9A-Fa-f_]*|[0-9][0-9_]*(?P<fraction>\.[0-9_]*)?(?P<exponent>[eE][+-]?[0-9][0-9_]*)?)"
     r"(?P<suffix>[A-Za-z_][A-Za-z0-9_]*)?"
 )
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
@@ -85,6 +86,11 @@ def number_parts(text: str) -> NumberParts:
         return NumberParts(text, False, None)
     is_float = match["fraction"] is not None or match["exponent"] is not None
     return NumberParts(match["digits"], is_float, match["suffix"])
+
+
+def is_closed_string(token: Token) -> bool:
+    """False for the string token that stands for a string without its closing quote (E0102)."""
+    return _STRING.fullmatch(token.text) is not None
 
 
 def string_value(text: str) -> bytes:

@@ -1,7 +1,7 @@
 """How deep a program may nest, and room on Python's stack for walking something that deep.
 
-Every later stage walks the syntax tree recursively; the parser guarantees that no path from the root of
-a tree to a leaf is longer than `MAX_NESTING` nodes per item.
+Every later stage walks trees recursively. The parser guarantees that no item is more than
+`MAX_TREE_HEIGHT` nodes deep; `recursion_room` is the context in which to walk one.
 """
 
 from __future__ import annotations
@@ -10,22 +10,39 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MAX_NESTING = 200
-"""Longest chain of nodes inside one another in one item; beyond it E0107 is reported."""
+from vx.diagnostics.span import Span
+from vx.syntax.ast import Node
 
-_FRAMES_PER_LEVEL = 40
+MAX_NESTING = 200
+"""Blocks, parentheses, types and operators inside one another, and links of one chain such as
+`a + b + c` or `x.f().g()`; beyond it E0107 is reported."""
+
+MAX_TREE_HEIGHT = 3 * MAX_NESTING
+"""Longest path, in nodes, from an item to a leaf of its tree."""
+
+_PYTHON_FRAMES = 20 * MAX_TREE_HEIGHT
 
 
 @contextmanager
 def recursion_room() -> Iterator[None]:
-    """Within this context, recursion over a tree of `MAX_NESTING` levels does not hit Python's limit."""
+    """Within this context, a recursive walk over the deepest tree does not hit Python's recursion limit."""
     before = sys.getrecursionlimit()
-    wanted = MAX_NESTING * _FRAMES_PER_LEVEL
-    if before >= wanted:
-        yield
-        return
-    sys.setrecursionlimit(wanted)
+    sys.setrecursionlimit(max(before, _PYTHON_FRAMES))
     try:
         yield
     finally:
         sys.setrecursionlimit(before)
+
+
+def nests_too_deeply(root: Node) -> Span | None:
+    """Where the tree under `root` is more than `MAX_TREE_HEIGHT` nodes deep, or None. Not recursive."""
+    pending: list[tuple[object, int]] = [(root, 1)]
+    while pending:
+        value, height = pending.pop()
+        if isinstance(value, tuple):
+            pending.extend((element, height) for element in value)
+        elif isinstance(value, Node):
+            if height > MAX_TREE_HEIGHT:
+                return value.span
+            pending.extend((getattr(value, name), height + 1) for name in type(value).__slots__)
+    return None

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from vx.diagnostics.report import Help
 from vx.syntax import ast
-from vx.syntax.cursor import ParseError, describe
+from vx.syntax.cursor import ParseError
 from vx.syntax.lexer import Token, number_parts
 from vx.syntax.parse_pattern import PatternParser
 
@@ -28,7 +28,7 @@ BLOCK_LIKE = frozenset({"{", "unsafe", "comptime", "if", "match", "spawn"})
 """Starts of the expressions that need no `;` as statements."""
 
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_PRINT_MACROS = frozenset({"print", "println", "eprint", "eprintln"})
+PRINT_MACROS = frozenset({"print", "println", "eprint", "eprintln"})
 _TENSOR_CONSTRUCTORS = ("new", "uninit", "fill")
 _AUTODIFF = {"grad": "automatic differentiation (`grad`)", "vjp": "automatic differentiation (`vjp`)",
              "jvp": "automatic differentiation (`jvp`)"}  # fmt: skip
@@ -302,7 +302,7 @@ class ExprParser(PatternParser):
     # ---- what starts with a name ----
     def named(self) -> ast.Expr:
         token, following = self.tok, self.peek()
-        if following.kind == "!" and self.touches_next() and self.peek(2).kind in ("(", "[", "{"):
+        if following.kind == "!" and self.at_macro_call():
             return self.macro_call()
         needs, parse = _WORDS.get(token.text, (None, None))
         if parse is not None and (needs is None or following.kind == needs):
@@ -311,6 +311,15 @@ class ExprParser(PatternParser):
         if self.tok.kind == "{" and (self.struct_ok or self.at_field_list()):
             return self.struct_literal(path)
         return path
+
+    def at_macro_call(self) -> bool:
+        """Whether `name!(`, `name![` or `name!{` starts here, with no space before the `!`."""
+        return (
+            self.tok.kind == "ident"
+            and self.peek().kind == "!"
+            and self.touches_next()
+            and self.peek(2).kind in ("(", "[", "{")
+        )
 
     def path(self) -> ast.Path:
         start = self.tok
@@ -412,7 +421,7 @@ class ExprParser(PatternParser):
         start = self.advance()
         self.advance()
         args: tuple[ast.Expr, ...] = ()
-        if start.text in _PRINT_MACROS and self.tok.kind == "(":
+        if start.text in PRINT_MACROS and self.tok.kind == "(":
             args = self.comma_list(self.advance(), ")", self.expression)
         else:
             opener = self.tok

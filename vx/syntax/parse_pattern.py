@@ -22,11 +22,17 @@ _UNITS = frozenset({"B", "KB", "MB", "GB", "TB", "PB", "KiB", "MiB", "GiB", "TiB
 class PatternParser(TypeParser):
     # ---- literals ----
     def number(self) -> ast.Number:
+        """A number. A malformed one (E0104) or one that no type holds (E0105) is reported and read as 0."""
         token = self.expect("number")
-        return self.number_of(token)
+        suffix = number_parts(token.text).suffix
+        try:
+            value = self.number_value(token)
+        except ParseError as error:
+            self.report(error)
+            value, suffix = 0, None
+        return ast.Number(token.span, value, token.text, suffix)
 
-    def number_of(self, token: Token) -> ast.Number:
-        """The value of a number token; E0104 for a malformed one, E0105 for one no type can hold."""
+    def number_value(self, token: Token) -> int | float:
         if len(token.text) > _MAX_DIGITS:
             raise self.failure("E0105", f"this number has {len(token.text)} digits: no type holds it", token.span)
         parts = number_parts(token.text)
@@ -36,27 +42,26 @@ class PatternParser(TypeParser):
             message = f"`{token.text}` has a fraction or an exponent, and `{parts.suffix}` is an integer type"
             raise self.failure("E0104", message, token.span, helps=[f"write `{parts.digits} as {parts.suffix}`"])
         digits = parts.digits.replace("_", "")
-        value: int | float
         if digits[:2] in ("0x", "0X"):
-            value = self.hexadecimal(token, digits)
-        elif parts.is_float or parts.suffix in FLOAT_SUFFIXES:
-            value = float(digits)
-        else:
-            value = int(digits)
-        if value > MAX_INTEGER if isinstance(value, int) else math.isinf(value):
-            widest = "u128" if isinstance(value, int) else "f64"
-            raise self.failure(
-                "E0105",
-                "this number is too large",
-                token.span,
-                notes=[f"the widest type that could hold it is {widest}"],
-            )
-        return ast.Number(token.span, value, token.text, parts.suffix)
+            return self.integer(token, digits[2:], 16)
+        if not parts.is_float and parts.suffix not in FLOAT_SUFFIXES:
+            return self.integer(token, digits, 10)
+        value = float(digits)
+        if math.isinf(value):
+            raise self.too_large(token, "f64")
+        return value
 
-    def hexadecimal(self, token: Token, digits: str) -> int:
-        if len(digits) == 2:
+    def integer(self, token: Token, digits: str, base: int) -> int:
+        if not digits:
             raise self.failure("E0104", f"`{token.text}` has no digits", token.span, helps=["write some, as in `0x1f`"])
-        return int(digits, 16)
+        value = int(digits, base)
+        if value > MAX_INTEGER:
+            raise self.too_large(token, "u128")
+        return value
+
+    def too_large(self, token: Token, widest: str) -> ParseError:
+        note = f"the widest type that could hold it is `{widest}`"
+        return self.failure("E0105", "this number is too large", token.span, notes=[note])
 
     def bad_suffix(self, token: Token, suffix: str) -> ParseError:
         helps = []

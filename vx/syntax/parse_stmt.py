@@ -13,8 +13,8 @@ from vx.diagnostics.report import Help
 from vx.diagnostics.span import Span
 from vx.syntax import ast
 from vx.syntax.cursor import UnclosedBlock
-from vx.syntax.lexer import string_value
-from vx.syntax.parse_expr import BLOCK_LIKE, ExprParser
+from vx.syntax.lexer import Token, string_value
+from vx.syntax.parse_expr import BLOCK_LIKE, PRINT_MACROS, ExprParser
 
 _ASSIGNMENTS: dict[str, str | None] = {"=": None, "+=": "+", "-=": "-", "*=": "*", "/=": "/", "%=": "%"}
 _STARTERS = frozenset({"let", "for", "while", "loop", "return", "break", "continue", "assert", "if", "match", "spawn"})
@@ -114,10 +114,10 @@ class StmtParser(ExprParser):
 
     def expression_statement(self, in_arm: bool) -> ast.Stmt:
         start = self.tok
-        if start.kind in BLOCK_LIKE:
+        if start.kind in BLOCK_LIKE or self.at_macro_call():
             value = self.primary()
             if self.tok.kind not in _CONTINUES_BLOCK:
-                return ast.ExprStmt(self.span_from(start), value, self.accept(";") is not None)
+                return self.self_contained(start, value)
             value = self.binary_rest(self.cast_rest(self.postfix(value)), 0)
         else:
             value = self.expression()
@@ -125,19 +125,23 @@ class StmtParser(ExprParser):
             return self.assignment(value, in_arm)
         if self.accept(";"):
             return ast.ExprStmt(self.span_from(start), value, True)
-        if isinstance(value, ast.MacroCall):
-            return self.macro_statement(value)
-        if self.tok.kind != "}" and not (in_arm and (self.tok.kind == "," or self.on_new_line())):
+        if not self.block_ends() and not (in_arm and (self.tok.kind == "," or self.on_new_line())):
             self.semicolon("this expression")
             return ast.ExprStmt(self.span_from(start), value, True)
         return ast.ExprStmt(self.span_from(start), value, False)
 
-    def macro_statement(self, call: ast.MacroCall) -> ast.ExprStmt:
-        """A macro call needs no `;` and may be followed by a block of its own."""
-        if self.tok.kind == "{":
+    def block_ends(self) -> bool:
+        """Whether the block ends here, or would if its `}` were not missing."""
+        return self.tok.kind in ("}", "eof") or (self.at_item() and self.in_first_column())
+
+    def self_contained(self, start: Token, value: ast.Expr) -> ast.ExprStmt:
+        """A block-like expression or a macro call: it needs no `;`, and a macro may have a block after it."""
+        if not isinstance(value, ast.MacroCall):
+            return ast.ExprStmt(self.span_from(start), value, self.accept(";") is not None)
+        if value.name not in PRINT_MACROS and self.tok.kind == "{":
             self.skip_group()
-            self.accept(";")
-        return ast.ExprStmt(self.span_after(call.span), call, True)
+        self.accept(";")
+        return ast.ExprStmt(self.span_from(start), value, True)
 
     def assignment(self, target: ast.Expr, in_arm: bool) -> ast.Assign:
         op = _ASSIGNMENTS[self.advance().kind]

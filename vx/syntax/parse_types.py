@@ -23,16 +23,19 @@ ARITHMETIC = 50
 AFTER_ARGUMENTS = frozenset({"(", "::", "{", ")", ",", ";", "]", "}", ".", "?"})
 """What may follow `name<…>` in an expression; anything else makes the `<` a comparison."""
 
-_CONST_ARGUMENT_STARTS = frozenset({"number", "string", "-", "!", "("})
+_OPERANDS = frozenset({"ident", "number", "string", "(", "!", "Memory", "Topology", "transfer"})
+"""After `x as T < U >`, these make both marks comparisons."""
+
+_CONST_ARGUMENT_STARTS = frozenset({"number", "string", "-", "!"})
 
 
 class TypeParser(Cursor):
     def __init__(self, text: str, file: str, reporter: Reporter) -> None:
         super().__init__(text, file, reporter)
-        self.not_arguments: set[int] = set()
-        """Positions of `<` that were tried as generic arguments and are none."""
-        self.arguments_at: dict[int, tuple[tuple[ast.GenericArg, ...], int]] = {}
-        """Generic arguments already parsed, by the position of their `<`, with the position after `>`."""
+        self.arguments_at: dict[int, tuple[tuple[ast.GenericArg, ...], int] | None] = {}
+        """Per `<` tried so far: its generic arguments with the position after `>`, or None if it opens none."""
+        self.comparisons: set[int] = set()
+        """Those that could open generic arguments but are comparisons by what follows the `>`."""
 
     # ---- provided by the expression layer ----
     @abstractmethod
@@ -79,9 +82,18 @@ class TypeParser(Cursor):
 
     def cast_type(self) -> ast.TypeExpr:
         """The type after `as`, where a following `<` is usually a comparison."""
+        self.enter()
+        result: ast.TypeExpr
         if self.tok.kind == "ident" and not self.at_tensor():
-            return self.path_type(may_compare=True)
-        return self.type()
+            result = self.path_type(may_compare=True)
+        elif self.tok.kind == "*":
+            result = self.pointer_type(self.cast_type)
+        elif self.tok.kind == "&":
+            result = self.reference_type(self.cast_type)
+        else:
+            result = self.type()
+        self.depth -= 1
+        return result
 
     def not_a_type(self) -> ParseError:
         if self.tok.kind == "number":
@@ -99,13 +111,13 @@ class TypeParser(Cursor):
             segments.append(self.advance().text)
         args: tuple[ast.GenericArg, ...] = ()
         if self.tok.kind == "<":
-            args = (self.try_generic_args() or ()) if may_compare else self.generic_args()
+            args = (self.try_generic_args(after_cast=True) or ()) if may_compare else self.generic_args()
         return ast.PathType(self.span_from(start), tuple(segments), args)
 
-    def reference_type(self) -> ast.RefType:
+    def reference_type(self, target: Callable[[], ast.TypeExpr] | None = None) -> ast.RefType:
         start = self.advance()
         mutable = self.accept("mut") is not None
-        inner = self.type()
+        inner = (target or self.type)()
         return ast.RefType(self.span_from(start), inner, mutable)
 
     def double_reference_type(self) -> ast.RefType:
@@ -115,12 +127,12 @@ class TypeParser(Cursor):
         span = self.span_from(start)
         return ast.RefType(span, ast.RefType(span, inner, mutable), False)
 
-    def pointer_type(self) -> ast.PtrType:
+    def pointer_type(self, target: Callable[[], ast.TypeExpr] | None = None) -> ast.PtrType:
         start = self.advance()
         mutable = self.accept("mut") is not None
         if not mutable and not self.accept_word("const"):
             raise self.unexpected("`const` or `mut` after `*` in a pointer type")
-        inner = self.type()
+        inner = (target or self.type)()
         return ast.PtrType(self.span_from(start), inner, mutable)
 
     def tensor_type(self) -> ast.TensorType:
@@ -204,8 +216,17 @@ class TypeParser(Cursor):
 
     # ---- generic arguments ----
     def generic_args(self) -> tuple[ast.GenericArg, ...]:
-        """`<A, 3, N + 1>`, certain to be generic arguments."""
+        """`<A, 3, N + 1>`, certain to be generic arguments.
+
+        What was found is kept per position, so that attempts within attempts stay linear.
+        """
         at = self.pos
+        known = self.arguments_at.get(at)
+        if known is not None:
+            self.rewind(known[1])
+            return known[0]
+        if self.speculating and at in self.arguments_at:
+            raise ParseError(None)
         opener = self.expect("<")
         self.enter()
         try:
@@ -214,39 +235,43 @@ class TypeParser(Cursor):
                 args.append(self.generic_arg())
             self.close_angle(opener)
         except ParseError:
-            self.not_arguments.add(at)
+            self.arguments_at[at] = None
             raise
         self.depth -= 1
+        self.arguments_at[at] = (tuple(args), self.pos)
         return tuple(args)
 
-    def try_generic_args(self, follow: Collection[str] = AFTER_ARGUMENTS) -> tuple[ast.GenericArg, ...] | None:
-        """Generic arguments if the `<` here opens some and `follow` comes after them, else None.
+    def try_generic_args(
+        self, follow: Collection[str] = AFTER_ARGUMENTS, after_cast: bool = False
+    ) -> tuple[ast.GenericArg, ...] | None:
+        """Generic arguments if the `<` here opens some, else None.
 
-        The outcome is kept per position, so that nested attempts stay linear.
+        They count if one of `follow` comes after them; in the type after `as`, if no operand does.
         """
         at = self.pos
-        if at in self.not_arguments:
+        if at in self.comparisons or self.arguments_at.get(at, ()) is None:
             return None
-        if at in self.arguments_at:
-            args, end = self.arguments_at[at]
-            self.rewind(end)
-            return args
         depth, struct_ok = self.depth, self.struct_ok
         self.speculating += 1
         try:
             args = self.generic_args()
-            accepted = self.tok.kind in follow
+            kind = self.tok.kind
+            accepted = kind not in _OPERANDS if after_cast else kind in follow and (kind != "{" or self.at_fields())
         except ParseError:
             accepted = False
         finally:
             self.speculating -= 1
         self.depth, self.struct_ok = depth, struct_ok
         if accepted:
-            self.arguments_at[at] = (args, self.pos)
             return args
-        self.not_arguments.add(at)
+        self.comparisons.add(at)
         self.rewind(at)
         return None
+
+    def at_fields(self) -> bool:
+        """Whether the `{` here opens the fields of a struct literal rather than a block."""
+        first, second = self.peek().kind, self.peek(2).kind
+        return first == "}" or (first == "ident" and second in (":", ",", "}"))
 
     def generic_arg(self) -> ast.GenericArg:
         start = self.tok
@@ -256,11 +281,23 @@ class TypeParser(Cursor):
         if start.kind in _CONST_ARGUMENT_STARTS or (start.kind == "ident" and start.text in ("true", "false")):
             return self.binary(ARITHMETIC)
         at = self.pos
-        argument = self.type()
-        if start.kind != "ident" or self.tok.kind in (",", ">", ">="):
+        argument = self.try_type() if start.kind == "(" else self.type()
+        if argument is not None and (start.kind not in ("ident", "(") or self.tok.kind in (",", ">", ">=")):
             return argument
         self.rewind(at)
         return self.binary(ARITHMETIC)
+
+    def try_type(self) -> ast.TypeExpr | None:
+        """The type that starts here, or None if what starts here is none."""
+        depth = self.depth
+        self.speculating += 1
+        try:
+            return self.type()
+        except ParseError:
+            self.depth = depth
+            return None
+        finally:
+            self.speculating -= 1
 
     def close_angle(self, opener: Token) -> None:
         """Take `>`; of a `>=` (as in `let x : Vec<f32>= …`) take the first character."""
@@ -278,13 +315,16 @@ class TypeParser(Cursor):
             return self.memory_place()
         if self.tok.kind == "Topology":
             return self.topology_place()
-        helps = [f"did you mean `Topology::{self.tok.text}`?"] if self.tok.kind == "ident" else []
-        raise self.unexpected("a place, `Memory::NAME` or `Topology::NAME`", helps=helps)
+        raise self.not_a_place("a place, `Memory::NAME` or `Topology::NAME`", "Topology")
+
+    def not_a_place(self, what: str, keyword: str) -> ParseError:
+        helps = [f"did you mean `{keyword}::{self.tok.text}`?"] if self.tok.kind == "ident" else []
+        return self.unexpected(what, helps=helps)
 
     def memory_place(self) -> ast.MemoryPlace:
         start = self.tok
         if start.kind != "Memory":
-            raise self.unexpected("a memory space, `Memory::NAME`")
+            raise self.not_a_place("a memory space, `Memory::NAME`", "Memory")
         self.advance()
         self.expect("::", "and the name of a memory space")
         name = self.expect_name("the name of a memory space")
@@ -294,7 +334,7 @@ class TypeParser(Cursor):
         """`Topology::NAME`, `Topology::NAME[i]`, `Topology::NAME[a..b]`"""
         start = self.tok
         if start.kind != "Topology":
-            raise self.unexpected("a topology, `Topology::NAME`")
+            raise self.not_a_place("a topology, `Topology::NAME`", "Topology")
         self.advance()
         self.expect("::", "and the name of a topology")
         name = self.expect_name("the name of a topology")

@@ -1,0 +1,142 @@
+"""Instances of functions: signatures with everything generic filled in, and their keys.
+
+Enters: a function item and what its parameters are bound to. Leaves: an `Instance`, queued for checking.
+An unplaced tensor behind a reference parameter lives wherever the argument lives: such instances differ by
+place, and a function without `on` also differs by where it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vx.diagnostics.span import Span
+from vx.sema import constants, placement, resolve, tree
+from vx.sema.context import Env, GenericValue, Instance, Session, show_generic
+from vx.sema.names import FunctionItem
+from vx.sema.types import show_dims, show_place
+from vx.syntax import ast
+
+
+def running_place(session: Session, item: FunctionItem, env: Env) -> tree.Place:
+    """Where the body runs: what `on` says, else where the caller runs."""
+    return env.here if item.node.on is None else placement.resolve_place(session, env, item.node.on)
+
+
+def is_open_shape(node: ast.TypeExpr) -> bool:
+    """Whether a parameter type leaves place (or shape) to the argument."""
+    if not isinstance(node, ast.RefType):
+        return False
+    inner = node.inner
+    if isinstance(inner, ast.PathType):
+        return inner.segments == ("Matrix",)
+    return isinstance(inner, ast.TensorType) and inner.place is None
+
+
+def param_type(session: Session, env: Env, node: ast.TypeExpr, actual: tree.Type | None) -> tree.Type:
+    """The type of a parameter, given the type of its argument (None: nothing is known of it)."""
+    if not is_open_shape(node) or not isinstance(actual, tree.Ref) or not isinstance(actual.to, tree.Tensor):
+        return resolve.resolve_type(session, env, node)
+    assert isinstance(node, ast.RefType)
+    if isinstance(node.inner, ast.TensorType) and node.inner.dims is None:
+        elem = resolve.element_type(session, env, node.inner.elem)
+        return tree.Ref(tree.Tensor(elem, actual.to.dims, actual.to.place), node.mutable)
+    declared = resolve.resolve_type(session, env, node.inner)
+    assert isinstance(declared, tree.Tensor)
+    return tree.Ref(tree.Tensor(declared.elem, declared.dims, actual.to.place), node.mutable)
+
+
+def request(
+    session: Session,
+    item: FunctionItem,
+    bindings: Mapping[str, GenericValue],
+    caller: tree.Place,
+    param_types: Mapping[int, tree.Type],
+    depth: int,
+    span: Span,
+) -> Instance:
+    """The instance for these bindings, queued. `param_types` has the types that an argument decided."""
+    env = Env(item.module, caller, bindings, depth)
+    here = running_place(session, item, env)
+    env = Env(item.module, here, bindings, depth)
+    params = tuple(
+        param_types[i] if i in param_types else resolve.resolve_type(session, env, p.type)
+        for i, p in enumerate(item.node.params)
+    )
+    ret = resolve.resolve_type(session, env, item.node.ret)
+    on = None if here == session.host else here
+    key = _key(session, item, bindings, env, params)
+    instance = Instance(key, item, env, params, ret, on)
+    if key not in session.requested:
+        _check_contract(session, item, env, span)
+    session.request(instance, span)
+    return instance
+
+
+def _key(
+    session: Session,
+    item: FunctionItem,
+    bindings: Mapping[str, GenericValue],
+    env: Env,
+    params: tuple[tree.Type, ...],
+) -> str:
+    own = [bindings[p.name] for p in item.node.generics]
+    if item.impl is not None:
+        self_type = bindings.get("Self")
+        assert self_type is not None
+        base = f"{show_generic(self_type)}::{item.node.name}"
+    else:
+        base = item.path
+    key = resolve.instance_key(base, own)
+    if item.node.on is None and env.here != session.host:
+        key += f" on {show_place(env.here)}"
+    moved = _moved_params(session, item, env, params)
+    return f"{key} [{', '.join(moved)}]" if moved else key
+
+
+def _moved_params(session: Session, item: FunctionItem, env: Env, params: tuple[tree.Type, ...]) -> list[str]:
+    """Parameters whose argument decided more than the declaration says, as text for the key."""
+    home = placement.type_place(session, env.here)
+    result = []
+    for declared, type_ in zip(item.node.params, params, strict=True):
+        if not is_open_shape(declared.type):
+            continue
+        assert isinstance(type_, tree.Ref) and isinstance(type_.to, tree.Tensor)
+        text = ""
+        if isinstance(declared.type, ast.RefType) and isinstance(declared.type.inner, ast.TensorType):
+            text = "" if declared.type.inner.dims is not None else f": {show_dims(type_.to.dims)}"
+        if type_.to.place != home:
+            text += f" at {show_place(placement.real_place(session, type_.to.place))}"
+        if text:
+            result.append(declared.name + text)
+    return result
+
+
+# ---- what a signature demands ------------------------------------------------------------------
+def _check_contract(session: Session, item: FunctionItem, env: Env, span: Span) -> None:
+    for bound in item.node.where:
+        source = _where_place(session, env, bound.source, bound.span)
+        target = _where_place(session, env, bound.target, bound.span)
+        if session.machine.route(source.space, target.space) is None:
+            message = f"{target.space} cannot be reached from {source.space}"
+            labels = [(bound.span, f"`{item.node.name}` needs it")]
+            raise session.fail("E6002", message, span, labels=labels)
+    for condition in item.node.requires:
+        _check_requires(session, item, env, condition, span)
+    for condition in item.node.ensures:
+        raise session.unsupported("`ensures` is", condition.span, ["write an `assert` at the end of the body"])
+
+
+def _where_place(session: Session, env: Env, name: str, span: Span) -> tree.Place:
+    return placement.resolve_place(session, env, ast.TopologyPlace(span, name, None, None))
+
+
+def _check_requires(session: Session, item: FunctionItem, env: Env, condition: ast.Expr, span: Span) -> None:
+    names = frozenset(p.name for p in item.node.params)
+    local_env = Env(env.scope, env.here, env.bindings, env.depth, names.__contains__)
+    found = constants.try_constant(session, local_env, condition, tree.BOOL)
+    if found is None:
+        help_ = "write an `assert` at the start of the body"
+        raise session.unsupported("`requires` on what is known at run time is", condition.span, [help_])
+    if found.value is not True:
+        message = f"`{item.node.name}` requires what does not hold here"
+        raise session.fail("E8002", message, span, labels=[(condition.span, "this is false")])

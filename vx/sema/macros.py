@@ -1,0 +1,106 @@
+"""Printing: `print(x)`, `print!("…")`, `println!("a {} b", x)`."""
+
+from __future__ import annotations
+
+from vx.diagnostics.span import Span
+from vx.sema import expressions, operators, tree
+from vx.sema.context import Body
+from vx.sema.types import show
+from vx.syntax import ast
+
+_NAMES = ("print", "println")
+
+
+def macro_call(body: Body, node: ast.MacroCall, _expected: tree.Type | None) -> tree.Value:
+    """A sequence of `Print`s. Errors: E0901 for other macros, E3019 for a wrong format."""
+    if node.name not in _NAMES:
+        raise body.session.unsupported(f"the macro `{node.name}!` is", node.span)
+    parts: list[tree.Value] = []
+    if node.args:
+        parts = _formatted(body, node)
+    if node.name == "println":
+        parts.append(_text(b"\n", node.span))
+    merged = _merged(parts)
+    if len(merged) == 1:
+        return merged[0]
+    stmts = tuple(tree.ExprStmt(part.span, part) for part in merged)
+    return tree.BlockExpr(tree.VOID, node.span, tree.Block(stmts, None, tree.VOID, node.span))
+
+
+def _formatted(body: Body, node: ast.MacroCall) -> list[tree.Value]:
+    form = node.args[0]
+    if not isinstance(form, ast.StringLit):
+        helps = [f'write `{node.name}!("{{}}", …)`']
+        raise body.fail("E3019", f"the first argument of `{node.name}!` is a string literal", form.span, helps=helps)
+    pieces = _pieces(body, form)
+    holes = len(pieces) - 1
+    values = node.args[1:]
+    if holes != len(values):
+        message = f"the text has {holes} `{{}}`, and {len(values)} values are given"
+        raise body.fail("E3019", message, form.span)
+    parts: list[tree.Value] = []
+    for i, piece in enumerate(pieces):
+        if piece:
+            parts.append(_text(piece, form.span))
+        if i < holes:
+            parts.append(print_value(body, values[i], values[i].span))
+    return parts
+
+
+def _pieces(body: Body, form: ast.StringLit) -> list[bytes]:
+    """The text between the `{}`, with `{{` and `}}` as single braces."""
+    pieces, text, at = [], bytearray(), 0
+    value = form.value
+    while at < len(value):
+        two = value[at : at + 2]
+        if two in (b"{{", b"}}"):
+            text += two[:1]
+            at += 2
+        elif two == b"{}":
+            pieces.append(bytes(text))
+            text = bytearray()
+            at += 2
+        elif two[:1] in (b"{", b"}"):
+            helps = ["`{}` stands for a value, `{{` and `}}` for braces"]
+            raise body.fail("E3019", "a single brace in the text", form.span, helps=helps)
+        else:
+            text += two[:1]
+            at += 1
+    return [*pieces, bytes(text)]
+
+
+def _text(text: bytes, span: Span) -> tree.Print:
+    return tree.Print(tree.VOID, span, tree.Str(tree.CSTR, span, text))
+
+
+def _merged(parts: list[tree.Value]) -> list[tree.Value]:
+    """Neighbouring texts as one."""
+    result: list[tree.Value] = []
+    for part in parts:
+        last = result[-1] if result else None
+        both = isinstance(part, tree.Print) and isinstance(last, tree.Print)
+        if both and isinstance(part.value, tree.Str) and isinstance(last.value, tree.Str):  # type: ignore[union-attr]
+            result[-1] = _text(last.value.value + part.value.value, last.span)  # type: ignore[union-attr]
+        else:
+            result.append(part)
+    return result or [_text(b"", parts[0].span)] if parts else []
+
+
+def print_value(body: Body, node: ast.Expr, span: Span) -> tree.Value:
+    """`Print` of one value. Errors: E3012 for what cannot be printed, E6038 on a device."""
+    if not body.on_host:
+        raise body.fail("E6038", "printing is done by the host, and this runs on a device", span)
+    value = operators.operand(body, node)
+    type_ = value.type
+    if isinstance(type_, tree.Tensor):
+        temp = tree.Temp(type_, node.span, value)
+        value = tree.AddrOf(tree.Ref(type_, False), node.span, temp, False)
+    elif isinstance(type_, tree.Scalar):
+        value = expressions.constants.in_range(body, value)
+    printable = isinstance(type_, tree.Scalar | tree.Tensor) or type_ == tree.CSTR
+    if isinstance(type_, tree.Ref):
+        printable = isinstance(type_.to, tree.Tensor)
+    if not printable:
+        helps = ["print its fields one by one"] if isinstance(type_, tree.Struct) else []
+        raise body.fail("E3012", f"{show(type_)} cannot be printed", node.span, helps=helps)
+    return tree.Print(tree.VOID, span, value)
