@@ -4,8 +4,8 @@
     python bench/cpu.py
 
 Random weights of the stories15M shape; greedy from BOS to 256 positions; only decode steps are timed, not
-loading. Ours, llama.cpp (through `xllamacpp`, on a GGUF of the same weights) and a loop that only reads as many
-bytes run in turns, and each figure is the median of all turns, with its range. Ours is the executable that
+loading. Ours, llama.cpp (through `xllamacpp`, on a GGUF of the same weights), plain loops in C (f32, one thread) and
+a loop that only reads as many bytes run in turns, and each figure is the median of all turns, with its range. Ours is the executable that
 `vx build` makes; its time is the phase `decode` of its own trace. llama.cpp runs in the fastest of the
 settings tried. Both must generate the same ids, up to a tie.
 """
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ import vx
 from vx.model.info import ModelInfo
 from vx.model.report import kv_bytes, weight_bytes
 from vx.model.shapes import random_model
+from vx.model.weights import array
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parent / "programs" / "llama.vx"
@@ -129,14 +130,35 @@ def our_decode(program: vx.Program, case: Case, trace: Path) -> dict[str, Any]:
     return {"seconds": (times["end"] - times["begin"]) * 1e-9, "steps": case.positions - 2, "ids": ids}
 
 
-# ---- the floor ---------------------------------------------------------------------------------
-def build_floor(folder: Path) -> Path:
-    out = folder / "read_floor"
+# ---- a plain loop ------------------------------------------------------------------------------
+PLAIN_ORDER = ("emb", "att_norm", "wq", "wk", "wv", "wo", "ffn_norm", "w1", "w3", "w2", "out_norm")
+
+
+def prepare_plain(info: ModelInfo, folder: Path) -> list[str] | None:
+    """The command that runs `plain.c` on the same weights; None where it cannot (it knows f32 and tied heads)."""
+    if info.elem != "f32" or not info.architecture.tied:
+        return None
+    flat, program, shape = folder / "flat", folder / "plain", info.architecture
+    with flat.open("wb") as file:
+        for name in PLAIN_ORDER:
+            file.write(array(info, name).tobytes())
+    compile_c("plain.c", program, "-ffast-math", "-lm")
+    figures = (shape.dim, shape.hidden, shape.layers, shape.heads, shape.kv_heads, shape.vocab)
+    return [str(program), str(flat), *map(str, figures)]
+
+
+def plain_decode(command: list[str], case: Case) -> dict[str, Any]:
+    done = subprocess.run([*command, str(case.positions)], capture_output=True, text=True, check=True)
+    seconds, ids = done.stdout.splitlines()
+    return {"seconds": float(seconds), "steps": case.positions - 2, "ids": [int(word) for word in ids.split()]}
+
+
+def compile_c(source: str, out: Path, *flags: str) -> None:
     compiler = [sys.executable, "-m", "ziglang", "cc", "-O3", "-march=native", "-pthread"]
-    subprocess.run([*compiler, str(HERE / "read_floor.c"), "-o", str(out)], check=True)
-    return out
+    subprocess.run([*compiler, str(HERE / source), *flags, "-o", str(out)], check=True)
 
 
+# ---- the floor ---------------------------------------------------------------------------------
 def read_rate(program: Path, case: Case) -> float:
     """Bytes per second at which this machine reads as many bytes as a decode step: the median pass."""
     command = [str(program), str(case.step_bytes), str(case.threads), str(FLOOR_PASSES)]
@@ -163,43 +185,61 @@ def rate(run: dict[str, Any]) -> float:
     return float(run["steps"] / run["seconds"])
 
 
-def measure(case: Case, program: vx.Program | None, floor: Path, runs: int, scratch: Path) -> dict[str, Any]:
-    """One row: alternating runs of ours, llama.cpp and the floor."""
-    rates: dict[str, list[float]] = {"ours": [], "peer": [], "floor": []}
-    check = "not run"
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The programs to compare; a None is left out."""
+
+    ours: vx.Program | None
+    plain: list[str] | None
+    floor: Path
+    trace: Path
+
+
+def measure(case: Case, tools: Tools, runs: int) -> dict[str, Any]:
+    """One row: alternating runs of ours, llama.cpp, the plain loop (one thread) and the floor."""
     with open_peer(case, *fastest_settings(case)) as peer:
-        if program is not None:
-            check = agreement(our_decode(program, case, scratch)["ids"], peer.decode(ids=True), TIE[case.info.elem])
+        decoders: dict[str, Callable[[], dict[str, Any]]] = {}
+        ours, plain = tools.ours, tools.plain if case.threads == 1 else None
+        if ours is not None:
+            decoders["ours"] = lambda: our_decode(ours, case, tools.trace)
+        if plain is not None:
+            decoders["plain"] = lambda: plain_decode(plain, case)
+        answer, tie = peer.decode(ids=True), TIE[case.info.elem]
+        checks = {name: agreement(run()["ids"], answer, tie) for name, run in decoders.items()}
+        decoders["peer"] = peer.decode
+        rates: dict[str, list[float]] = {name: [] for name in (*decoders, "floor")}
         for _ in range(runs):
-            if program is not None:
+            for name, run in decoders.items():
                 time.sleep(PAUSE_S)
-                rates["ours"].append(rate(our_decode(program, case, scratch)))
+                rates[name].append(rate(run()))
             time.sleep(PAUSE_S)
-            rates["peer"].append(rate(peer.decode()))
-            time.sleep(PAUSE_S)
-            rates["floor"].append(read_rate(floor, case) / case.step_bytes)
-        return {
-            "elem": case.info.elem,
-            "threads": case.threads,
-            "step_bytes": case.step_bytes,
-            "llama.cpp": peer.about | {"settings": peer.settings},
-            "check": check,
-            "rates": rates,
-        }
+            rates["floor"].append(read_rate(tools.floor, case) / case.step_bytes)
+    return {
+        "elem": case.info.elem,
+        "threads": case.threads,
+        "step_bytes": case.step_bytes,
+        "llama.cpp": peer.about | {"settings": peer.settings},
+        "checks": checks,
+        "rates": rates,
+    }
 
 
 def show(row: dict[str, Any]) -> None:
-    rates = {name: values for name, values in row["rates"].items() if values}
+    """Print one row: medians, ranges, shares of the floor, ratios."""
+    rates: dict[str, list[float]] = row["rates"]
     medians = {name: statistics.median(values) for name, values in rates.items()}
-    print(
-        f"\n{row['elem']}, {row['threads']} thread{'s' * (row['threads'] > 1)}, {row['step_bytes'] / 1e6:.1f} MB a step"
-    )
-    titles = {"ours": "vx", "peer": f"llama.cpp, {row['llama.cpp']['settings']}", "floor": "reading alone"}
+    threads = "1 thread" if row["threads"] == 1 else f"{row['threads']} threads"
+    print(f"\n{row['elem']}, {threads}, {row['step_bytes'] / 1e6:.1f} MB a step")
+    titles = {"ours": "vx", "peer": f"llama.cpp, {row['llama.cpp']['settings']}"}
+    titles |= {"plain": "plain loops in C", "floor": "reading alone"}
     for name, values in rates.items():
-        share = f"{medians[name] / medians['floor']:6.1%} of the floor" if name != "floor" else ""
-        print(f"  {titles[name]:<40} {medians[name]:8.1f} tok/s  ({min(values):.1f} to {max(values):.1f})  {share}")
-    if "ours" in medians:
-        print(f"  vx / llama.cpp = {medians['ours'] / medians['peer']:.2f}   check: {row['check']}")
+        spread = f"({min(values):.1f} to {max(values):.1f})"
+        share = "" if name == "floor" else f"{medians[name] / medians['floor']:.1%} of the floor"
+        check = row["checks"].get(name, "")
+        print(f"  {titles[name]:<38} {medians[name]:8.1f} tok/s {spread:<20} {share:<19} {check}".rstrip())
+    for name in ("peer", "plain"):
+        if "ours" in medians and name in medians:
+            print(f"  vx / {titles[name]} = {medians['ours'] / medians[name]:.2f}")
 
 
 def main() -> None:
@@ -217,15 +257,17 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        floor = build_floor(folder)
+        floor = folder / "read_floor"
+        compile_c("read_floor.c", floor)
         for elem in options.dtypes.split(","):
             info = random_model(options.like, options.seed, folder / elem, elem)
             gguf = folder / f"{elem}.gguf"
             write_gguf(info, gguf)
-            program = None if options.peer_only else vx.compile(PROGRAM, model=info.dir)
+            ours = None if options.peer_only else vx.compile(PROGRAM, model=info.dir)
+            tools = Tools(ours, prepare_plain(info, folder), floor, folder / "trace")
             for threads in map(int, options.threads.split(",")):
                 case = Case(info, gguf, threads, options.positions)
-                rows.append(measure(case, program, floor, options.runs, folder / "trace"))
+                rows.append(measure(case, tools, options.runs))
                 show(rows[-1])
     if not rows:
         raise SystemExit("nothing was measured")

@@ -59,7 +59,7 @@ static void attend(const float *k, const float *v, int position)
 {
     for (int h = 0; h < heads; h++) {
         const float *query = q + h * head_dim;
-        float *out = attended + h * head_dim, most = -INFINITY, total = 0;
+        float *out = attended + h * head_dim, most = -1e30f, total = 0;
         int offset = h / (heads / kv_heads) * head_dim;
         for (int p = 0; p <= position; p++) {
             float sum = 0;

@@ -90,8 +90,10 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     machine = load_machine(options.machine, options.host, reporter, sources, target.arch)
     reporter.abort_if_errors()
     model = _model_info(options)
-    program = check_program(path, sources, reporter, machine, model, dict(options.consts))
+    consts = dict(options.consts)
+    program = check_program(path, machine=machine, model=model, consts=consts, reporter=reporter, sources=sources)
     reporter.abort_if_errors()
+    assert program is not None
     check_borrows(program, reporter)
     reporter.abort_if_errors()
     return Checked(program, machine, target, model if program.model else None, sources)

@@ -191,6 +191,8 @@ class Emitter:
             copy = self.storage(type_)
             self.copy(copy, address, type_)
             return copy
+        if is_empty(type_):
+            return "poison"
         loaded = self.op(f"load {memory(type_)}, ptr {address}")
         return self.op(f"trunc i8 {loaded} to i1") if type_ == BOOL else loaded
 
@@ -200,7 +202,7 @@ class Emitter:
             self.handlers.store_view(self, value, address)
         elif is_aggregate(type_):
             self.copy(address, value, type_)
-        else:
+        elif not is_empty(type_):
             self.line(f"store {memory(type_)} {self.in_memory(value, type_)}, ptr {address}")
 
     def in_memory(self, value: str, type_: Type) -> str:
