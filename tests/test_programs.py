@@ -55,15 +55,15 @@ def test_refuse(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", programs("run"))
-def test_run(path: Path) -> None:
+def test_run(path: Path, tmp_path: Path) -> None:
     expected = read(path.read_text(encoding="utf-8"), str(path))
     if "cuda" in expected.requires and not Path("/dev/nvidia0").exists():
         pytest.skip(f"{path.name} needs a CUDA device and there is none here")
     for command in expected.commands:
-        _run(path, command, expected)
+        _run(path, command, expected, tmp_path)
 
 
-def _run(path: Path, command: Command, expected: Expectations) -> None:
+def _run(path: Path, command: Command, expected: Expectations, folder: Path) -> None:
     options, arguments = _parsed(command)
     try:
         program = _compile(path, options)
@@ -75,7 +75,7 @@ def _run(path: Path, command: Command, expected: Expectations) -> None:
     if expected.no_exec or not _executes(command):
         assert not command.negated, "it was to be refused, but was accepted"
         return
-    result = program.run(arguments, stdin=expected.stdin, timeout=TIMEOUT_S)
+    result = program.run(arguments, cwd=folder, stdin=expected.stdin, timeout=TIMEOUT_S)
     _meets_result(expected, command, result)
 
 

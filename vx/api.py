@@ -81,17 +81,21 @@ class Program:
         arguments: Sequence[str | bytes] = (),
         *,
         env: Mapping[str, str] | None = None,
+        cwd: PathArgument | None = None,
         stdin: str | bytes = b"",
         timeout: float | None = None,
         runner: Sequence[str] = (),
     ) -> RunResult:
-        """Run it and wait. `env` adds to this process's environment, `timeout` is in seconds, `runner` is put
-        before the executable (an emulator for another target). Raises `TimeoutError`; the program is dead then."""
+        """Run it and wait.
+
+        `env` adds to this process's environment, `cwd` is where it runs, `timeout` is in seconds, `runner` is put
+        before the executable (an emulator for another target). Raises `TimeoutError`; the program is dead then.
+        """
         from vx.launch.local import capture
 
         data = stdin.encode() if isinstance(stdin, str) else stdin
         status, output, errors = capture(
-            [*runner, str(self.executable), *arguments], self.model_dir, env or {}, data, timeout
+            [*runner, str(self.executable), *arguments], self.model_dir, env or {}, _path(cwd), data, timeout
         )
         return RunResult(status, output, errors)
 

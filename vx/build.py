@@ -96,7 +96,7 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     assert program is not None
     check_borrows(program, reporter)
     reporter.abort_if_errors()
-    return Checked(program, machine, target, model if program.model else None, sources)
+    return Checked(program, program.machine or machine, target, model if program.model else None, sources)
 
 
 def translate(checked: Checked, options: Options, reporter: Reporter) -> Translated:
@@ -129,8 +129,8 @@ def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     dependencies = [*_source_dependencies(checked, sources), *(before if checked.model else ())]
     key = buildcache.build_key(options, dependencies, compiler)
     executable = buildcache.find_build(key) or _compile(checked, options, reporter, key)
-    if before != _model_dependencies(model_dir) or compiler != buildcache.compiler_digest():
-        _refuse("E9032", "the model directory or the compiler changed during the build", "build again")
+    if checked.model and before != _model_dependencies(model_dir):
+        _refuse("E9032", f"the model directory `{model_dir}` changed during the build", "build again")
     used_model = model_dir if checked.model else None
     request = buildcache.request_key(path, options, model_dir, compiler)
     buildcache.record(request, key, dependencies, used_model, _plain(reporter.diagnostics))

@@ -11,7 +11,6 @@ from enum import StrEnum
 from vx import build
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.source import SourceMap
-from vx.dump import dump
 from vx.options import Options
 
 
@@ -36,7 +35,9 @@ def emit(path: str, stage: Stage, options: Options, sources: SourceMap, reporter
         return dump_ast(build.parse(path, sources, reporter))
     checked = build.check(path, options, sources, reporter)
     if stage is Stage.TYPES:
-        return dump(checked.program)
+        from vx.sema.dump import dump_program
+
+        return dump_program(checked.program)
     translated = build.translate(checked, options, reporter)
     if stage is Stage.KERNELS:
         from vx.kernels.dump import dump_region

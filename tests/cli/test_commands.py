@@ -163,14 +163,47 @@ def test_build_leaves_an_executable(hello: str, tmp_path: Path) -> None:
     assert in_the_way.returncode == ERRORS and "E9033" in in_the_way.stderr
 
 
+MODEL_USER = """import model;
+import std::io;
+
+fn main() -> i32 {
+    print(model::out_norm.extent(0) as i32 - DIM);
+    print(model::out_norm[0] > 0.0);
+    return 0;
+}
+"""
+
+
+def test_build_takes_the_model_along(tmp_path: Path) -> None:
+    path, out, moved = tmp_path / "user.vx", tmp_path / "user", tmp_path / "elsewhere"
+    path.write_text(MODEL_USER, encoding="utf-8")
+    for _ in range(2):
+        done = run_vx("build", str(path), "-o", str(out))
+        assert done.returncode == 0, done.stderr
+    assert sorted(entry.name for entry in out.iterdir()) == ["model", "program"]
+    out.rename(moved)
+    assert subprocess.run([str(moved / "program")], capture_output=True, check=True).stdout == b"0true"
+    (moved / "notes.txt").write_text("mine", encoding="utf-8")
+    refused = run_vx("build", str(path), "-o", str(moved))
+    assert refused.returncode == ERRORS and "E9033" in refused.stderr and (moved / "notes.txt").exists()
+
+
+def test_build_does_not_overwrite_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "source"
+    path.write_text(HELLO, encoding="utf-8")
+    refused = run_vx("build", str(path), "-o", str(path))
+    assert refused.returncode == ERRORS and "E9033" in refused.stderr
+    assert path.read_text(encoding="utf-8") == HELLO
+
+
 @pytest.mark.parametrize(
     ("stage", "says"),
     [
         ("tokens", "keyword fn"),
         ("ast", "Function name=main"),
-        ("types", "Function"),
+        ("types", "fn main() -> i32"),
         ("llvm", "define"),
-        ("asm", ".text"),
+        ("asm", "vx_program_main:"),
     ],
 )
 def test_emit(hello: str, stage: str, says: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codegen import handmade as b
+
 from vx.codegen.compile import compile_llvm
 from vx.codegen.host import emit_host
 from vx.codegen.host_module import HostOptions, ModelEntry, ModelTable

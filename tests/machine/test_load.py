@@ -79,7 +79,7 @@ def test_generic_machine() -> None:
 
 def extend(base: Machine, text: str) -> tuple[Machine, list[str]]:
     reporter = Reporter()
-    machine = machine_from_module(parse_module(text, "p.vx", reporter), base, "program", reporter, "x86_64")
+    machine = machine_from_module(parse_module(text, "p.vx", reporter), base, "program", reporter)
     return machine, [found.code for found in reporter.diagnostics]
 
 

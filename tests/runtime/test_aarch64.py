@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from runtime.native import PROGRAMS, build
 
-from tests.runtime.conftest import PROGRAMS, RUNTIME, zig_cc
 from vx.model.random import values
 
 QEMU = shutil.which("qemu-aarch64")
@@ -23,8 +23,7 @@ def test_pool_and_generated_bits(tmp_path: Path) -> None:
     def run(name: str, *arguments: str) -> bytes:
         executable = tmp_path / name
         if not executable.exists():
-            sources = [*sorted(RUNTIME.glob("*.c")), PROGRAMS / f"{name}.c"]
-            zig_cc(*sources, "-o", executable, "-lpthread", "-lm", target="aarch64-linux-gnu.2.28")
+            build(executable, PROGRAMS / f"{name}.c", target="aarch64-linux-gnu.2.28")
         command = [str(QEMU), "-L", str(LIBRARIES), "-E", "VX_THREADS=2", str(executable), *arguments]
         return subprocess.run(command, capture_output=True, check=True).stdout
 

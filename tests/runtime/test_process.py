@@ -37,7 +37,7 @@ def test_bad_thread_count_is_refused(program: Build, threads: str) -> None:
 
 def test_threads_default_to_the_cores_we_may_use(program: Build) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "VX_THREADS"}
-    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), program("speak"), "threads"]
+    command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), str(program("speak")), "threads"]
     assert subprocess.run(command, capture_output=True, check=True, env=environment).stdout == b"1"
 
 

@@ -93,7 +93,9 @@ def random_view(rng: np.random.Generator, shape: list[int], type_: type[np.gener
     """A view of `shape` with permuted dimensions, gaps and offsets."""
     order = rng.permutation(len(shape))
     whole = np.zeros([shape[i] + int(rng.integers(0, 3)) for i in order], dtype=type_)
-    cut = whole[(..., *(slice(0, shape[i]) for i in order))]  # `...`: an array also for rank 0
+    cut = whole[...]  # an array also for rank 0
+    for axis, i in enumerate(order):
+        cut = cut[(slice(None),) * axis + (slice(0, shape[i]),)]
     return cut.transpose(np.argsort(order))
 
 

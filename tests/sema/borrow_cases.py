@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vx.diagnostics.report import Diagnostic, Reporter
+from vx.diagnostics.report import Diagnostic, Level, Reporter
 from vx.diagnostics.source import SourceMap
 from vx.machine.load import load_machine
 from vx.sema.borrow import check_borrows
@@ -31,6 +31,9 @@ fn two(t : &mut Tensor<f32, [4]>, u : &mut Tensor<f32, [4]>) -> void { t[0] = u[
 fn same(t : &Tensor<f32, [4]>) -> &Tensor<f32, [4]> { t }
 fn same_mut(t : &mut Tensor<f32, [4]>) -> &mut Tensor<f32, [4]> { t }
 fn either(t : &Tensor<f32, [4]>, u : &Tensor<f32, [4]>) -> &Tensor<f32, [4]> { if t[0] > u[0] { t } else { u } }
+struct Look { at : &Pair, n : i32 }
+fn see(p : &Pair) -> void { }
+fn same_pair(p : &Pair) -> &Pair { p }
 fn yes() -> bool { true }
 """
 
@@ -41,10 +44,10 @@ def diagnostics(path: Path, source: str) -> tuple[tuple[Diagnostic, ...], Source
     file.write_text(source)
     sources, reporter = SourceMap(), Reporter()
     machine = load_machine(None, None, reporter, sources, "host")
-    program = check_program(str(file), sources, reporter, machine, None, {})
-    assert not reporter.has_errors, [f"{sources.line_col(d.span)} {d.code} {d.message}" for d in reporter.diagnostics]
+    program = check_program(str(file), machine=machine, model=None, consts={}, reporter=reporter, sources=sources)
+    assert program is not None, [f"{sources.line_col(d.span)} {d.code} {d.message}" for d in reporter.diagnostics]
     check_borrows(program, reporter)
-    return reporter.diagnostics, sources
+    return tuple(item for item in reporter.diagnostics if item.level is Level.ERROR), sources
 
 
 def check_case(path: Path, body: str) -> None:

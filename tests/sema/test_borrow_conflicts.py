@@ -212,12 +212,21 @@ fn other() -> i32 {""",
   look(&t);  //! E4003
   change(e.of);""",
     "reference stored in a field": """
-  let t = tensor();
-  let mut u = tensor();
-  let mut v = View { of: &t, n: 1 };
-  v.of = &u;
-  u[0] = 1.0;  //! E4004
-  look(v.of);""",
+  let t = pair();
+  let mut u = pair();
+  let mut v = Look { at: &t, n: 1 };
+  v.at = &u;
+  u.a[0] = 1.0;  //! E4004
+  see(v.at);""",
+    "a number read from what holds a reference": """
+  let t = pair();
+  let mut u = pair();
+  let mut v = Look { at: &t, n: 1 };
+  v.at = &u;
+  v.n = 2;
+  see(v.at);
+  u.a[0] = 1.0;
+  print(v.n);""",
     "loop keeps a borrow": """
   let mut m = matrix();
   let other = tensor();
@@ -252,11 +261,20 @@ fn other() -> i32 {""",
   let r = if yes() { &t } else { &u };
   t[0] = 1.0;  //! E4004
   look(r);""",
-    "a walk that narrows its view": """
-  let t = tensor();
-  let mut r = &t[0..4];
-  while r.extent(0) > 1 { r = &r[1..2]; }
-  print(r);""",
+    "a reference that moves on": """
+  let p = pair();
+  let mut q = pair();
+  let mut r = &p;
+  while yes() { r = same_pair(r); }
+  see(r);
+  let mut e = &mut q;
+  while yes() { e = next(e); }
+  e.a[0] = 1.0;
+  see(&q);
+  0
+}
+fn next(p : &mut Pair) -> &mut Pair { p }
+fn other() -> i32 {""",
     "match binding borrows": """
   let mut m = Maybe::Some(tensor());
   match &m {
@@ -267,14 +285,14 @@ fn other() -> i32 {""",
     Maybe::None => { m = Maybe::None; }
   }""",
     "returned local": """
+  look(escape());
   0
 }
 fn escape() -> &Tensor<f32, [4]> {
   let t = tensor();
   &t  //! E4005
 }
-fn main2() -> i32 {
-  look(escape());""",
+fn other() -> i32 {""",
     "returned view of a parameter by value": """
   look(escape(tensor()));
   0
@@ -334,28 +352,42 @@ fn other() -> i32 {""",
   look(same(&tensor()));
   let x = tensor()[0];""",
     "stored where the caller sees it": """
-  let t = tensor();
-  let mut v = View { of: &t, n: 1 };
+  let p = pair();
+  let mut v = Look { at: &p, n: 1 };
   store(&mut v);
-  look(v.of);
+  see(v.at);
   0
 }
-fn store(v : &mut View) -> void {
-  let t = tensor();
-  v.of = &t;  //! E4005
+fn store(v : &mut Look) -> void {
+  let p = pair();
+  v.at = &p;  //! E4005
 }
 fn other() -> i32 {""",
     "stored by a callee": """
-  let other = tensor();
-  let mut v = View { of: &other, n: 1 };
+  let p = pair();
+  let mut v = Look { at: &p, n: 1 };
   if yes() {
-    let t = tensor();
-    store(&mut v, &t);  //! E4005
+    let q = pair();
+    store(&mut v, &q);  //! E4005
   }
-  look(v.of);
+  see(v.at);
   0
 }
-fn store(v : &mut View, t : &Tensor<f32, [4]>) -> void { v.of = t; }
+fn store(v : &mut Look, p : &Pair) -> void { v.at = p; }
+fn other() -> i32 {""",
+    "passed on to be stored": """
+  let p = pair();
+  let mut v = Look { at: &p, n: 1 };
+  store(&mut v);
+  see(v.at);
+  0
+}
+fn store(v : &mut Look) -> void {
+  let p = pair();
+  let w = v;
+  keep(w, &p);  //! E4005
+}
+fn keep(v : &mut Look, p : &Pair) -> void { v.at = p; }
 fn other() -> i32 {""",
     "regions": """
   let mut m = matrix();

@@ -63,13 +63,13 @@ CASES = {
   let t = tensor();
   while yes() {
     look(&t);  //! E4001
-    take(t);   //! E4001
+    take(t);
   }""",
     "moved before continue": """
   let t = tensor();
   while yes() {
     if yes() { take(t); continue; }  //! E4001
-    look(&t);  //! E4001
+    look(&t);
   }""",
     "declared in the loop": """
   for i in 0..3 { let t = tensor(); take(t); }""",

@@ -54,7 +54,7 @@ def examine() -> Iterator[Finding]:
     """Everything worth knowing, most necessary first."""
     yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
     yield from (_guarded(what, check) for what, check in _NEEDED)
-    yield from (check() for check in (_model, _processor, _memory, _emulator, _nvidia, _amd))
+    yield from (check() for check in (_model, _programs, _processor, _memory, _emulator, _nvidia, _amd))
 
 
 def _guarded(what: str, check: Callable[[], str]) -> Finding:
@@ -117,6 +117,13 @@ def _model() -> Finding:
     if (tiny / "model.safetensors").is_file():
         return Finding("model", "ok", f"{tiny}: what `import model;` means without --model")
     return Finding("model", "no", f"no model at {tiny}: programs with `import model;` need --model DIR")
+
+
+def _programs() -> Finding:
+    folder = resources.directory("programs")
+    if (folder / "llama.vx").is_file():
+        return Finding("programs", "ok", f"{folder}: llama.vx and examples to start from")
+    return Finding("programs", "no", f"the programs that ship with vx are missing from {folder}")
 
 
 def _processor() -> Finding:

@@ -59,8 +59,3 @@ def compile_modules(texts: Sequence[str], target: Target, opt_level: int = 3) ->
 def to_asm(text: str, target: Target, opt_level: int = 3) -> str:
     """One module to assembly."""
     return _translate(text, target, opt_level, "asm").decode()
-
-
-def optimised(text: str, target: Target, opt_level: int = 3) -> str:
-    """One module after LLVM's own optimisation, as text."""
-    return _translate(text, target, opt_level, "llvm").decode()

@@ -47,7 +47,7 @@ class Bodies(Reductions):
 
     def _forget(self, group: Group, stmt: ir.Stmt) -> None:
         """Drops reductions whose inputs the statement changes."""
-        buffers, scalars = effects.stored([stmt]), effects.assigned([stmt])
+        buffers, scalars = self._stored(stmt), effects.assigned([stmt])
         if not buffers and not scalars:
             return
         for lanes in group:
@@ -62,7 +62,7 @@ class Bodies(Reductions):
         waiting = [r for r in own if not all(self._is_known(lanes, r) for lanes in group)]
         if not waiting:
             return
-        candidates = list(dict.fromkeys([*waiting, *_ready(stmts)]))
+        candidates = list(dict.fromkeys([*waiting, *self._ready(stmts)]))
         while waiting:
             same = [r for r in candidates if same_range(r, waiting[0])]
             tasks = [Task(lanes, r) for lanes in group for r in same if not self._is_known(lanes, r)]
@@ -70,6 +70,24 @@ class Bodies(Reductions):
                 for task, value in zip(some, self.reduce_all(some), strict=True):
                     task.lanes.reduced[task.reduce] = value
             waiting = [r for r in waiting if r not in same]
+
+    def _ready(self, stmts: Sequence[ir.Stmt]) -> Iterator[ir.Reduce]:
+        """Reductions of the statements whose inputs no statement before them makes or changes."""
+        buffers: set[ir.BufferId] = set()
+        scalars: set[ir.VarId] = set()
+        for stmt in stmts:
+            if isinstance(stmt, ir.Check):
+                return
+            for expr in effects.own_expressions(stmt):
+                yield from (r for r in outermost(expr) if not _reads(r, buffers, scalars))
+            buffers |= self._stored(stmt) | effects.allocated([stmt])
+            scalars |= effects.assigned([stmt]) | effects.declared([stmt])
+
+    def _stored(self, stmt: ir.Stmt) -> set[ir.BufferId]:
+        """Buffers that the statement writes, also through the kernels it launches."""
+        kernels = (self.facts.region.kernels[s.kernel] for s in effects.statements([stmt]) if isinstance(s, ir.Launch))
+        bodies = (segment.body for kernel in kernels for segment in kernel.segments)
+        return effects.stored([stmt]).union(*(effects.stored(body) for body in bodies))
 
     def _is_known(self, lanes: Lanes, reduce: ir.Reduce) -> bool:
         here: Lanes | None = lanes
@@ -223,16 +241,3 @@ def _reads(expr: ir.Expr, buffers: set[ir.BufferId], scalars: set[ir.VarId]) -> 
     if scalars and not scalars.isdisjoint(affine.variables(expr)):
         return True
     return any(load.buffer in buffers for load in affine.loads(expr))
-
-
-def _ready(stmts: Sequence[ir.Stmt]) -> Iterator[ir.Reduce]:
-    """Reductions of the statements whose inputs no statement before them makes or changes."""
-    buffers: set[ir.BufferId] = set()
-    scalars: set[ir.VarId] = set()
-    for stmt in stmts:
-        if isinstance(stmt, ir.Check):
-            return
-        for expr in effects.own_expressions(stmt):
-            yield from (r for r in outermost(expr) if not _reads(r, buffers, scalars))
-        buffers |= effects.stored([stmt]) | effects.allocated([stmt])
-        scalars |= effects.assigned([stmt]) | effects.declared([stmt])

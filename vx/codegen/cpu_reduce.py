@@ -121,24 +121,26 @@ class Reductions(Expressions):
             return [_Strand(task.lanes, task.reduce, task.lanes.count if differs else 1)]
         if task.lanes.count == 1:
             return [_Strand(task.lanes.inner({}, width), task.reduce, width)]
-        rows = range(task.lanes.count) if differs else range(1)
-        ahead = tuple(self._ahead(task)) if differs else ()
+        if not differs:
+            return [_Strand(self._row(task.lanes, None, width), task.reduce, width)]
+        rows, ahead = range(task.lanes.count), tuple(self._ahead(task))
         return [_Strand(self._row(task.lanes, row, width), task.reduce, width, ahead) for row in rows]
 
     def _ahead(self, task: Task) -> Iterator[tuple[ir.Load, int]]:
         """Loads that walk along rows: the same place in a later block of rows, since the processor's own
         prefetching follows a row only to its end."""
         strides = Strides(self.facts, task.lanes)
-        for load in affine.loads(task.reduce.body):
+        for load in _own_loads(task.reduce.body):
             step = strides.load_lane_step(load)
             if step and affine.coefficient(load.offset, task.reduce.var.id) == 1:
                 block = step * task.lanes.count
                 yield load, block * max(1, round(_FETCH_BYTES / abs(block * size(load.type))))
 
-    def _row(self, lanes: Lanes, row: int, width: int) -> Lanes:
-        inner = lanes.inner({}, width, row)
+    def _row(self, lanes: Lanes, row: int | None, width: int) -> Lanes:
+        """One of the iterations; None: what they have in common."""
+        inner = lanes.inner({}, width, row or 0)
         if lanes.mask is not None:
-            inner.mask = self.ops.lane(lanes.mask, row)
+            inner.mask = self.ops.any_lane(lanes.mask) if row is None else self.ops.lane(lanes.mask, row)
         return inner
 
     # ---- the loops -----------------------------------------------------------------------------
@@ -307,3 +309,12 @@ class Reductions(Expressions):
 def _narrow(lanes: Lanes) -> Lanes:
     """The same iteration, one element of the reduction at a time."""
     return Lanes(1, lanes.outer, lanes.row, lanes.mask, lanes.bindings, lanes.places, lanes.reduced)
+
+
+def _own_loads(expr: ir.Expr) -> Iterator[ir.Load]:
+    """The loads of an expression that are not inside a reduction of its own."""
+    if isinstance(expr, ir.Load):
+        yield expr
+    if not isinstance(expr, ir.Reduce):
+        for child in affine.children(expr):
+            yield from _own_loads(child)

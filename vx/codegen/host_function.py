@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from vx.codegen.host_module import Module, memory, register
+from vx.codegen.host_module import Module, memory
 from vx.codegen.layout import Size, is_aggregate, is_empty, is_view
 from vx.codegen.llvm_text import Int
 from vx.codegen.scan import Usage
@@ -334,6 +334,3 @@ class Emitter:
 
     def where(self, span: Span) -> str:
         return self.module.where_string(span)
-
-    def register(self, type_: Type) -> str:
-        return register(type_)

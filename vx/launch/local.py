@@ -39,6 +39,7 @@ def capture(
     command: Sequence[str | bytes],
     model_dir: str | None,
     extra: Mapping[str, str],
+    cwd: str | None,
     stdin: bytes,
     timeout: float | None,
 ) -> tuple[int, bytes, bytes]:
@@ -48,7 +49,9 @@ def capture(
     """
     variables = environment(model_dir, extra)
     try:
-        done = subprocess.run(command, input=stdin, capture_output=True, env=variables, timeout=timeout, check=False)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, env=variables, cwd=cwd, timeout=timeout, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"the program did not end within {timeout:g} s") from error
     return done.returncode, done.stdout, done.stderr

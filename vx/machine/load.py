@@ -53,7 +53,7 @@ def load_machine(
     described = [main] if host in (None, "default") else [Path(str(host)), main]
     modules = [pair for file in described for pair in _read_tree(os.fspath(file), reporter, sources)]
     for _, module in modules:
-        machine = machine_from_module(module, machine, layer, reporter, arch, check=False)
+        machine = machine_from_module(module, machine, layer, reporter, check=False)
     check_machine(machine, reporter)
     return replace(
         machine,
@@ -67,7 +67,6 @@ def machine_from_module(
     base: Machine,
     layer: Layer,
     reporter: Reporter,
-    host_arch: str | None = None,
     *,
     check: bool = True,
 ) -> Machine:
@@ -84,7 +83,7 @@ def machine_from_module(
         if isinstance(decl, ast.MemoryDecl):
             draft.add_space(space_of(decl, layer, reporter))
         else:
-            topology = topology_of(decl, layer, host_arch or host_architecture(), reporter)
+            topology = topology_of(decl, layer, base.topologies["CPU"].arch or "", reporter)
             if topology is not None:
                 draft.add_topology(topology, edges_of(decl, layer, reporter))
     machine = draft.finish()

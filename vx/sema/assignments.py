@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vx.sema import convert, expressions, operators, placement, regions, tree, views
+from vx.sema import constants, convert, expressions, operators, placement, regions, tree, views
 from vx.sema.context import Body, CheckFailed
 from vx.sema.types import dims_may_equal, show, show_dims, show_place, tensor_of
 from vx.syntax import ast
@@ -55,7 +55,7 @@ def _op_assign(body: Body, node: ast.Assign, target: tree.PlaceNode) -> tree.Stm
     result = operators.arithmetic(body, node, node.op, current, value)
     if tensor is None and isinstance(result.type, tree.Tensor):
         raise body.fail("E3009", f"a number cannot become {show(result.type)}", node.value.span)
-    return tree.OpAssign(node.span, target, node.op, expressions.constants.in_range(body, value))
+    return tree.OpAssign(node.span, target, node.op, constants.in_range(body, value))
 
 
 # ---- tensors -----------------------------------------------------------------------------------

@@ -19,20 +19,26 @@ from vx.sema.borrow_paths import behind_reference, describe, disjoint
 from vx.sema.borrow_report import Report
 from vx.sema.borrow_types import RefTypes
 from vx.sema.moves import check_moves
+from vx.syntax.limits import recursion_room
 
 
 def check_borrows(program: tree.Program, reporter: Reporter) -> None:
     """Check every function of the program for moves, exclusivity and lifetimes of borrows."""
     types = RefTypes(program)
     report = Report(reporter)
-    for function in program.functions.values():
-        graph = lower_function(function, types)
-        solution = solve(graph)
-        for refusal in graph.refusals:
-            labels = [] if refusal.label is None else [refusal.label]
-            report.error(refusal.code, refusal.message, refusal.span, labels, [refusal.help])
-        check_moves(graph, solution, report)
-        _Conflicts(graph, solution, report).check()
+    with recursion_room():
+        for function in program.functions.values():
+            _check_function(function, types, report)
+
+
+def _check_function(function: tree.Function, types: RefTypes, report: Report) -> None:
+    graph = lower_function(function, types)
+    solution = solve(graph)
+    for refusal in graph.refusals:
+        labels = [] if refusal.label is None else [refusal.label]
+        report.error(refusal.code, refusal.message, refusal.span, labels, [refusal.help])
+    check_moves(graph, solution, report)
+    _Conflicts(graph, solution, report).check()
 
 
 class _Conflicts:
@@ -42,6 +48,8 @@ class _Conflicts:
         self.graph = graph
         self.solution = solution
         self.report = report
+        self.told: set[frozenset[int | None]] = set()
+        """Pairs of loans that were reported to collide, so that it is said once."""
 
     def check(self) -> None:
         for number, node in enumerate(self.graph.nodes):
@@ -57,7 +65,10 @@ class _Conflicts:
     def _check_use(self, use: Use, number: int, loans: int) -> None:
         for index, loan in enumerate(self.graph.loans):
             if loans & bit(index) and index != use.own and self._collides(use, loan, number):
-                self._tell(use, index, number)
+                pair = frozenset((index, self.graph.nodes[number].loan if use.own is None else use.own))
+                if pair not in self.told:
+                    self._tell(use, index, number)
+                self.told.add(pair)
                 return
 
     def _collides(self, use: Use, loan: Loan, number: int) -> bool:
@@ -65,7 +76,9 @@ class _Conflicts:
             return False
         if use.kind in (Access.WRITE, Access.DEAD):
             return not behind_reference(use.path, loan.path)
-        if use.kind in (Access.READ, Access.SHARE, Access.RESERVE):
+        if use.kind is Access.RESERVE:
+            return loan.mutable
+        if use.kind in (Access.READ, Access.SHARE):
             return _exclusive(loan, number)
         if use.kind is Access.MOVE and not loan.mutable:
             return not behind_reference(use.path, loan.path)

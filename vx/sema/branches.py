@@ -79,11 +79,14 @@ def _arms(body: Body, node: ast.If, expected: tree.Type | None) -> tuple[tree.Bl
     assert node.orelse is not None
     if expected is None and node.then.value is not None and operators.is_literal(node.then.value):
         orelse = _orelse(body, node.orelse, None)
-        hint = None if isinstance(orelse.type, tree.Never) else orelse.type
-        return statements.block(body, node.then, hint), orelse
+        return statements.block(body, node.then, orelse.type if _gives(orelse) else None), orelse
     then = statements.block(body, node.then, expected)
-    hint = then.type if expected is None and not isinstance(then.type, tree.Never | tree.Void) else expected
-    return then, _orelse(body, node.orelse, hint)
+    settled = expected is not None or isinstance(then.type, tree.Never | tree.Void)
+    return then, _orelse(body, node.orelse, expected if settled else then.type)
+
+
+def _gives(block: tree.Block) -> bool:
+    return not isinstance(block.type, tree.Never)
 
 
 def _orelse(body: Body, node: ast.Block | ast.If, expected: tree.Type | None) -> tree.Block:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from vx.sema import calls, constants, convert, expressions, fields, fold, macros, operators, placement, tree
 from vx.sema.context import Body
-from vx.sema.names import did_you_mean
+from vx.sema.names import did_you_mean, lookup
 from vx.sema.types import dims_may_equal, element, is_integer, is_numeric, merge_dim, show, show_dims, tensor_of
 from vx.syntax import ast
 
@@ -31,12 +31,12 @@ STATEMENTS = frozenset({"matmul_into", "flash_attention_into"})
 
 
 # ---- free functions ----------------------------------------------------------------------------
-def call(body: Body, name: str, node: ast.Call) -> tree.Value:
+def call(body: Body, name: str, node: ast.Call, expected: tree.Type | None) -> tree.Value:
     """A call of a built-in function."""
     if name in STATEMENTS:
         raise body.fail("E3012", f"`{name}` has no value: it is a statement of its own", node.span)
     if name in REDUCTIONS:
-        return _reduction_call(body, name, node)
+        return _reduction_call(body, name, node, expected)
     calls.check_count(body, name, 1, node.args, node.span)
     if name == "print":
         return macros.print_value(body, node.args[0], node.span)
@@ -54,9 +54,9 @@ def _sync(body: Body, node: ast.Call) -> tree.Value:
     return tree.BlockExpr(tree.VOID, node.span, tree.Block((use,), None, tree.VOID, node.span))
 
 
-def _reduction_call(body: Body, name: str, node: ast.Call) -> tree.Value:
+def _reduction_call(body: Body, name: str, node: ast.Call, expected: tree.Type | None) -> tree.Value:
     if name in ("max", "min") and len(node.args) == 2:
-        left, right = operators.pair(body, node.args[0], node.args[1], None)
+        left, right = operators.pair(body, node.args[0], node.args[1], expected)
         return _math(body, node, name, (left, right))
     calls.check_count(body, name, REDUCTIONS[name], node.args, node.span)
     return reduce(body, node, name, tuple(operators.operand(body, arg) for arg in node.args))
@@ -178,8 +178,6 @@ def statement(body: Body, node: ast.Expr) -> tree.StmtNode | None:
 
 
 def _is_builtin(body: Body, name: str) -> bool:
-    from vx.sema.names import lookup
-
     return not body.is_local(name) and lookup(body.env.scope, name) is None
 
 

@@ -28,7 +28,7 @@ from vx.sema import (
 )
 from vx.sema.context import Body, CheckFailed, Env, GenericValue, Instance
 from vx.sema.names import ExternItem, FunctionItem, did_you_mean
-from vx.sema.types import show
+from vx.sema.types import show, show_place
 from vx.syntax import ast
 
 
@@ -48,7 +48,7 @@ def call(body: Body, node: ast.Call, expected: tree.Type | None) -> tree.Value:
         case paths.ExternTarget(item=item):
             return _extern(body, item, node)
         case paths.BuiltinTarget(name=builtin):
-            return builtins.call(body, builtin, node)
+            return builtins.call(body, builtin, node, expected)
         case paths.LocalTarget(id=id_) if body.locals[id_].type == resolve.FUNCTION_POINTER:
             raise body.session.unsupported("calling through a function pointer is", node.callee.span)
         case _:
@@ -108,9 +108,7 @@ def _user_method(body: Body, node: ast.MethodCall, base: tree.PlaceNode, expecte
     return call_.method(found, receiver, node.generic_args, node.args)
 
 
-def function_address(
-    body: Body, target: paths.FunctionTarget | paths.AssociatedTarget, span: Span
-) -> tree.Value:
+def function_address(body: Body, target: paths.FunctionTarget | paths.AssociatedTarget, span: Span) -> tree.Value:
     """A function as a value: its address, for C. Error: E3015 for anything generic."""
     item = target.item
     if item.node.generics or item.impl is not None or item.node.on is not None:
@@ -194,14 +192,18 @@ class _Call:
         declared = self.item.node.params[0 if receiver is None else 1 :]
         check_count(self.body, self.name, len(declared), args, self.span, self.item.node.name_span)
         if self.expected is not None and binder.open_names():
-            infer.match_type(binder, self.item.node.ret, self.expected, infer.Origin(self.span, "the result", hint=True))
+            infer.match_type(
+                binder, self.item.node.ret, self.expected, infer.Origin(self.span, "the result", hint=True)
+            )
         values: dict[int, tree.Value] = {}
         late = [i for i, arg in enumerate(args) if operators.is_literal(arg) and binder.is_open(declared[i].type)]
         for i in [*(i for i in range(len(args)) if i not in late), *late]:
             param = declared[i]
             values[i] = expressions.value(self.body, args[i], self._hint(binder, param.type))
             if binder.is_open(param.type) or binder.bound:
-                infer.match_type(binder, param.type, values[i].type, infer.Origin(args[i].span, f"argument `{param.name}`"))
+                infer.match_type(
+                    binder, param.type, values[i].type, infer.Origin(args[i].span, f"argument `{param.name}`")
+                )
         ordered = [values[i] for i in range(len(args))]
         return ordered if receiver is None else [receiver, *ordered]
 
@@ -216,8 +218,8 @@ class _Call:
         env = binder.callee_env
         here = instances.running_place(session, self.item, env)
         if here != body.here and self.item.node.on is not None:
-            message = f"`{self.name}` runs on {placement.show_place(here)}, and this is {placement.show_place(body.here)}"
-            helps = [f"call it in a region: `spawn on({placement.show_place(here)}) {{ … }}`"]
+            message = f"`{self.name}` runs on {show_place(here)}, and this is {show_place(body.here)}"
+            helps = [f"call it in a region: `spawn on({show_place(here)}) {{ … }}`"]
             raise body.fail("E6001", message, self.span, helps=helps)
         env = replace(env, here=here)
         decided: dict[int, tree.Type] = {}

@@ -18,9 +18,18 @@ from vx.diagnostics.span import Span
 from vx.machine.load import machine_from_module
 from vx.machine.machine import Machine
 from vx.model.info import ModelInfo
-from vx.sema import calls, constants, instances, modules, placement, resolve, statements, tree
+from vx.sema import calls, constants, convert, instances, modules, placement, resolve, statements, tree
 from vx.sema.context import Body, CheckFailed, Env, Instance, Session
-from vx.sema.names import AliasItem, ConstItem, EnumItem, ExternItem, FunctionItem, ModuleScope, StructItem, did_you_mean
+from vx.sema.names import (
+    AliasItem,
+    ConstItem,
+    EnumItem,
+    ExternItem,
+    FunctionItem,
+    ModuleScope,
+    StructItem,
+    did_you_mean,
+)
 from vx.sema.types import show
 from vx.syntax import ast
 
@@ -162,7 +171,8 @@ def _check_declarations(session: Session) -> None:
                 _check_declaration(session, item)
             except CheckFailed:
                 continue
-    spans = {key: one.item.node.span for key, one in [*session.structs.items(), *session.enums.items()]}
+    spans = {key: one.item.node.span for key, one in session.structs.items()}
+    spans |= {key: one.item.node.span for key, one in session.enums.items()}
     resolve.check_finite(session, spans)
 
 
@@ -245,8 +255,6 @@ def _body_block(body: Body, node: ast.Function) -> tree.Block:
         _check_void(body, node, block)
         return block
     if block.value is not None:
-        from vx.sema import convert
-
         value = convert.coerce(body, block.value, statements.returned(body))
         return tree.Block(block.stmts, value, block.type, block.span)
     if not isinstance(block.type, tree.Never):
@@ -298,4 +306,5 @@ def _program(session: Session, scope: ModuleScope) -> tree.Program:
         main="main",
         roles=tuple(roles),
         files=tuple(session.files),
+        machine=session.machine,
     )

@@ -44,9 +44,9 @@ def _literal_type(body: Body, node: ast.Number, value: int | float, expected: tr
             message = f"{node.suffix} exists only as the element type of a tensor"
             raise body.fail("E3012", message, node.span, helps=["write the number as i8 or f32 and convert it"])
         return tree.Scalar(node.suffix)
-    if isinstance(expected, tree.Scalar):
-        if is_float(expected) or (is_integer(expected) and isinstance(value, int)):
-            return expected
+    adopted = isinstance(value, int) and expected is not None and is_integer(expected)
+    if isinstance(expected, tree.Scalar) and (adopted or is_float(expected)):
+        return expected
     if isinstance(value, float):
         return tree.F32
     for name in ("i32", "i64", "i128"):
@@ -139,6 +139,8 @@ def const_item(session: Session, item: ConstItem, span: Span) -> tree.Const | tr
     known = session.const_values.get(id(item))
     if known is not None:
         return known
+    if id(item) in session.const_failed:
+        raise CheckFailed(item.node.name)
     if item in session.const_stack:
         chain = session.const_stack[session.const_stack.index(item) :]
         names = " -> ".join(f"`{one.node.name}`" for one in [*chain, item])
@@ -146,6 +148,9 @@ def const_item(session: Session, item: ConstItem, span: Span) -> tree.Const | tr
     session.const_stack.append(item)
     try:
         value = _compute_item(session, item)
+    except CheckFailed:
+        session.const_failed.update(map(id, session.const_stack))
+        raise
     finally:
         session.const_stack.pop()
     session.const_values[id(item)] = value

@@ -126,6 +126,7 @@ class Session:
     model_refs: dict[str, tree.ModelRef] = field(default_factory=dict)
     const_values: dict[int, tree.Const | tree.Str] = field(default_factory=dict)
     const_stack: list[ConstItem] = field(default_factory=list)
+    const_failed: set[int] = field(default_factory=set)
     declared: dict[Span, tuple[str, str]] = field(default_factory=dict)
     """Names that may turn out unused: where declared → (warning code, name)."""
     used: set[Span] = field(default_factory=set)

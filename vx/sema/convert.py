@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vx.sema import expressions, placement, tree
 from vx.sema.context import Body, CheckFailed
-from vx.sema.types import dims_fit, fits, is_numeric, show, show_dims
+from vx.sema.types import dims_fit, fits, is_numeric, show, show_dims, show_place
 from vx.syntax import ast
 
 
@@ -73,7 +73,9 @@ def _advice(body: Body, have: tree.Type, want: tree.Type) -> str | None:
     if is_numeric(have) and is_numeric(want):
         return f"convert it: `… as {show(want)}`"
     if isinstance(want, tree.Ref) and not isinstance(have, tree.Ref):
-        return f"borrow it: `&{'mut ' if want.mutable else ''}…`" if fits(have, want.to) else _inner(body, have, want.to)
+        return (
+            f"borrow it: `&{'mut ' if want.mutable else ''}…`" if fits(have, want.to) else _inner(body, have, want.to)
+        )
     if isinstance(have, tree.Ref) and not isinstance(want, tree.Ref):
         if isinstance(want, tree.Tensor) and fits(have.to, want):
             return "this is a borrow; `.copy()` makes a tensor of its own"
@@ -94,5 +96,5 @@ def _inner(body: Body, have: tree.Type, want: tree.Type) -> str | None:
         return f"the shapes differ: {show_dims(have.dims)} is not {show_dims(want.dims)}"
     if have.place != want.place:
         place = placement.real_place(body.session, want.place)
-        return f"move it first: `transfer(…, {placement.show_place(place)})`"
+        return f"move it first: `transfer(…, {show_place(place)})`"
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from vx.sema import branches, patterns, statements, tree
+from vx.sema import branches, expressions, patterns, statements, tree
 from vx.sema.context import Body
 from vx.sema.names import EnumItem
 from vx.sema.types import show
@@ -128,9 +128,7 @@ class _Tree:
             arms.append(self._otherwise(columns, rows, column, _shape(item, missing)))
         return self._match(slot, arms)
 
-    def _under_tag(
-        self, row: _Row, column: int, tag: int, names: tuple[int, ...], slot: int
-    ) -> _Row | None:
+    def _under_tag(self, row: _Row, column: int, tag: int, names: tuple[int, ...], slot: int) -> _Row | None:
         test = row.tests[column]
         before, after = row.tests[:column], row.tests[column + 1 :]
         if isinstance(test, patterns.Tag):
@@ -192,7 +190,7 @@ class _Tree:
         type_ = self.body.locals[slot].type
         place = tree.Local(type_, self.node.span, slot)
         if isinstance(type_, tree.Ref):
-            return branches.expressions.borrow(place, type_.mutable)
+            return expressions.borrow(place, type_.mutable)
         return tree.Read(type_, self.node.span, place, move=not self.body.session.is_copy(type_))
 
     # ---- arms ----

@@ -134,15 +134,20 @@ class _Writer:
                 return f"(*{self.value(ref, indent)})"
             case tree.Temp(value=value):
                 return f"temp({self.value(value, indent)})"
-            case tree.Index(base=base, indices=indices):
-                items = ", ".join(self._index(i, indent) for i in indices)
-                return f"{self.place(base, indent)}[{items}]"
-            case tree.Reshape(base=base, dims=dims):
-                return f"{self.place(base, indent)}.reshape([{self.values(dims, indent)}])"
-            case tree.Transpose(base=base):
-                return f"{self.place(base, indent)}.t()"
-            case tree.Bytes(base=base):
-                return f"{self.place(base, indent)}.bytes()"
+            case _:
+                return self.place(place.base, indent) + self._view(place, indent)
+
+    def _view(self, place: tree.Index | tree.Reshape | tree.Transpose | tree.Bytes, indent: str) -> str:
+        """What is written behind the tensor that a view is of."""
+        match place:
+            case tree.Index(indices=indices):
+                return f"[{', '.join(self._index(i, indent) for i in indices)}]"
+            case tree.Reshape(dims=dims):
+                return f".reshape([{self.values(dims, indent)}])"
+            case tree.Transpose():
+                return ".t()"
+            case tree.Bytes():
+                return ".bytes()"
 
     def _field(self, base: tree.PlaceNode, index: int) -> str:
         assert isinstance(base.type, tree.Struct)
@@ -235,7 +240,9 @@ class _Writer:
                 inner = indent + _STEP
                 lines = [f"match {self.value(scrutinee, indent)} {{"]
                 for arm in arms:
-                    lines.append(f"{inner}{self._pattern(scrutinee.type, arm.pattern)} => {self.block(arm.body, inner)}")
+                    lines.append(
+                        f"{inner}{self._pattern(scrutinee.type, arm.pattern)} => {self.block(arm.body, inner)}"
+                    )
                 return "\n".join([*lines, indent + "}"])
             case _:
                 raise AssertionError(f"no text for {type(value).__name__}")
@@ -268,4 +275,8 @@ def _route(route: tuple[str, ...], within_ns: int | None) -> str:
 
 
 def _text(value: bytes) -> str:
-    return '"' + value.decode(errors="backslashreplace").replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"') + '"'
+    return (
+        '"'
+        + value.decode(errors="backslashreplace").replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+        + '"'
+    )

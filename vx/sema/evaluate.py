@@ -43,7 +43,7 @@ def evaluate(session: Session, value: tree.Value) -> tree.Const | tree.Str:
     """The constant that `value` is. Raises `NotConstant`; errors: E8002, E8003."""
     if isinstance(value, tree.Const | tree.Str):
         return value
-    found = _Run(session).value(value)
+    found = _Run(session, value.span).value(value)
     if isinstance(found, bytes):
         return tree.Str(value.type, value.span, found)
     if found is None:
@@ -53,24 +53,26 @@ def evaluate(session: Session, value: tree.Value) -> tree.Const | tree.Str:
 
 def run(session: Session, value: tree.Value) -> None:
     """Run something for its assertions."""
-    _Run(session).value(value)
+    _Run(session, value.span).value(value)
 
 
 @dataclass(slots=True)
 class _Run:
     session: Session
+    origin: Span
+    """What is being worked out."""
     frames: list[dict[int, Result]] = field(default_factory=lambda: [{}])
     steps: int = 0
 
-    def _step(self, span: Span) -> None:
+    def _step(self) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS or len(self.frames) > MAX_CALLS:
             message = "this takes too long to work out when compiling"
-            raise self.session.fail("E8003", message, span, notes=[f"after {MAX_STEPS} steps or {MAX_CALLS} calls"])
+            raise self.session.fail("E8003", message, self.origin, notes=[f"after {MAX_STEPS} steps or {MAX_CALLS} calls"])
 
     # ---- values ----
     def value(self, node: tree.Value) -> Result:
-        self._step(node.span)
+        self._step()
         match node:
             case tree.Const(value=number):
                 return number
@@ -151,7 +153,7 @@ class _Run:
         function = check.checked_function(self.session, node.key, node.span)
         args = [self.value(arg) for arg in node.args]
         self.frames.append(dict(zip(function.params, args, strict=True)))
-        self._step(node.span)
+        self._step()
         try:
             return self.block(function.body)
         except _Return as result:
@@ -180,7 +182,7 @@ class _Run:
         return None if node.value is None else self.value(node.value)
 
     def _statement(self, stmt: tree.StmtNode) -> None:
-        self._step(stmt.span)
+        self._step()
         match stmt:
             case tree.Let(id=id_, value=value):
                 self.frames[-1][id_] = self.value(value)
@@ -222,7 +224,7 @@ class _Run:
 
     def _iteration(self, body: tree.Block) -> bool:
         """Run a loop's body once; whether to go on."""
-        self._step(body.span)
+        self._step()
         try:
             self.block(body)
         except _Break:

@@ -15,9 +15,7 @@ def field(body: Body, node: ast.FieldAccess) -> tree.Field:
     """`receiver.name`, looking through references. Error: E0203 if there is no such field."""
     base = expressions.through_refs(expressions.place(body, node.receiver))
     if not isinstance(base.type, tree.Struct):
-        raise body.fail(
-            "E0203", f"{show(base.type)} has no fields", node.name_span, helps=_field_help(base.type, node)
-        )
+        raise body.fail("E0203", f"{show(base.type)} has no fields", node.name_span, helps=_field_help(base.type, node))
     fields = body.session.structs[base.type.key].fields
     for index, (name, type_) in enumerate(fields):
         if name == node.name:

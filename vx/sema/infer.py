@@ -217,7 +217,9 @@ def _bind_const(binder: Binder, param: ast.GenericParam, value: int, origin: Ori
         binder.bind(param.name, ConstArg(type_, value), origin)
 
 
-def give(binder: Binder, env: Env, args: Iterable[ast.GenericArg], params: tuple[ast.GenericParam, ...], name: str) -> None:
+def give(
+    binder: Binder, env: Env, args: Iterable[ast.GenericArg], params: tuple[ast.GenericParam, ...], name: str
+) -> None:
     """Bind `params` to explicit arguments, in order; the rest stays to be inferred. Error: E0307 if too many."""
     args = tuple(args)
     if len(args) > len(params):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vx.diagnostics.span import Span
-from vx.sema import expressions, operators, tree
+from vx.sema import constants, operators, tree
 from vx.sema.context import Body
 from vx.sema.types import show
 from vx.syntax import ast
@@ -96,7 +96,7 @@ def print_value(body: Body, node: ast.Expr, span: Span) -> tree.Value:
         temp = tree.Temp(type_, node.span, value)
         value = tree.AddrOf(tree.Ref(type_, False), node.span, temp, False)
     elif isinstance(type_, tree.Scalar):
-        value = expressions.constants.in_range(body, value)
+        value = constants.in_range(body, value)
     printable = isinstance(type_, tree.Scalar | tree.Tensor) or type_ == tree.CSTR
     if isinstance(type_, tree.Ref):
         printable = isinstance(type_.to, tree.Tensor)

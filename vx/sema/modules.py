@@ -161,15 +161,18 @@ class _Declarations:
                     self._add(function.name, function, ExternItem(function.name, scope, function))
             case ast.Impl():
                 self._impl(node)
-            case ast.Trait():
-                self._add(node.name, node, UnsupportedItem(node.name, scope, node, "a trait"))
-                raise_unsupported(self.session, "a trait is", node.span)
-            case ast.MacroDef():
-                raise_unsupported(self.session, "a macro definition is", node.span)
-            case ast.TransferImpl():
-                raise_unsupported(self.session, "`impl Transfer` is", node.span)
             case _:
-                return
+                self._unsupported(node)
+
+    def _unsupported(self, node: ast.Item) -> None:
+        """E0901 for the kinds of items that are parsed only."""
+        if isinstance(node, ast.Trait):
+            self._add(node.name, node, UnsupportedItem(node.name, self.scope, node, "a trait"))
+            self.session.unsupported("a trait is", node.span)
+        elif isinstance(node, ast.MacroDef):
+            self.session.unsupported("a macro definition is", node.span)
+        elif isinstance(node, ast.TransferImpl):
+            self.session.unsupported("`impl Transfer` is", node.span)
 
     def _path(self, name: str) -> str:
         path = name if name not in self.used else "::".join((*self.scope.path, name))
@@ -197,7 +200,7 @@ class _Declarations:
 
     def _impl(self, node: ast.Impl) -> None:
         if node.trait is not None:
-            raise_unsupported(self.session, "implementing a trait is", node.trait.span)
+            self.session.unsupported("implementing a trait is", node.trait.span)
             return
         impl = ImplItem(self.scope, node, {})
         for function in node.functions:
@@ -208,10 +211,6 @@ class _Declarations:
             self._members(function.name, [(p.name, p.span) for p in function.params], "parameter")
             impl.functions[function.name] = FunctionItem(function.name, self.scope, function, impl)
         self.scope.impls.append(impl)
-
-
-def raise_unsupported(session: Session, what: str, span: Span) -> None:
-    session.unsupported(what, span)
 
 
 def _span_of(item: Item) -> Span:

@@ -159,26 +159,22 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     return (f"did you mean `{near}`?",) if near else ()
 
 
+_KINDS: dict[type, str] = {
+    FunctionItem: "a function",
+    ExternItem: "an extern function",
+    StructItem: "a struct",
+    EnumItem: "an enum",
+    AliasItem: "a type",
+    ConstItem: "a constant",
+}
+
+
 def item_kind(item: Item) -> str:
     """What to call the item in a message."""
-    match item:
-        case FunctionItem():
-            return "a function"
-        case ExternItem():
-            return "an extern function"
-        case StructItem():
-            return "a struct"
-        case EnumItem():
-            return "an enum"
-        case AliasItem():
+    if isinstance(item, UnsupportedItem):
+        return item.what
+    if isinstance(item, FixedItem):
+        if isinstance(item.meaning, tree.Scalar):
             return "a type"
-        case ConstItem():
-            return "a constant"
-        case UnsupportedItem():
-            return item.what
-        case FixedItem(meaning=tree.Scalar()):
-            return "a type"
-        case FixedItem(meaning=tree.Tensor()):
-            return "a tensor of the model"
-        case FixedItem():
-            return "a constant of the model"
+        return "a tensor of the model" if isinstance(item.meaning, tree.Tensor) else "a constant of the model"
+    return _KINDS[type(item)]

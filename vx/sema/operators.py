@@ -67,9 +67,7 @@ def _hint(type_: tree.Type | None) -> tree.Scalar | None:
     return None if name is None else tree.Scalar(name)
 
 
-def pair(
-    body: Body, left: ast.Expr, right: ast.Expr, expected: tree.Type | None
-) -> tuple[tree.Value, tree.Value]:
+def pair(body: Body, left: ast.Expr, right: ast.Expr, expected: tree.Type | None) -> tuple[tree.Value, tree.Value]:
     """Both operands; the one that is a literal takes the type of the other."""
     if is_literal(left) and not is_literal(right):
         second = operand(body, right, _hint(expected))
@@ -186,9 +184,7 @@ def _folded(body: Body, node: ast.Node, op: str, left: tree.Value, right: tree.V
     return None if value is None else tree.Const(type_, node.span, value)
 
 
-def _mixed(
-    body: Body, node: ast.Node, op: str, left: tree.Type, right: tree.Type, code: str
-) -> CheckFailed:
+def _mixed(body: Body, node: ast.Node, op: str, left: tree.Type, right: tree.Type, code: str) -> CheckFailed:
     message = f"`{op}` of {show(left)} and {show(right)}"
     helps = []
     if element(left) is not None and element(right) is not None:

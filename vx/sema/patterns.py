@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vx.sema import branches, decisions, expressions, paths, statements, tree
+from vx.sema import branches, decisions, expressions, paths, resolve, statements, tree
 from vx.sema.context import Body, CheckFailed
 from vx.sema.names import ConstItem, EnumItem, FixedItem, did_you_mean, lookup
 from vx.sema.types import is_integer, show
@@ -127,8 +127,6 @@ def _check_enum(body: Body, node: ast.VariantPattern, written: ast.PathSegment, 
     if same and isinstance(target, paths.VariantTarget):
         same = target.type is None or target.type == seen
         if target.given:
-            from vx.sema import resolve
-
             args = resolve.generic_args(body.session, body.type_env, target.enum, target.given, written.span)
             same = args == body.session.args_of(seen)
     if not same:
@@ -255,9 +253,7 @@ def joined(
     return branches.join(body, list(zip(types, nodes, strict=False)), expected)
 
 
-def _arm(
-    body: Body, type_: tree.Type, pattern: Pattern, node: ast.Block, expected: tree.Type | None
-) -> tree.Arm:
+def _arm(body: Body, type_: tree.Type, pattern: Pattern, node: ast.Block, expected: tree.Type | None) -> tree.Arm:
     body.scopes.append({})
     try:
         flat: tree.TagPattern | tree.ValuePattern | tree.AnyPattern

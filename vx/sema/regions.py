@@ -10,7 +10,7 @@ from vx.diagnostics.span import Span
 from vx.machine.machine import GPU_ARCHES, topology_id
 from vx.sema import expressions, placement, statements, tree
 from vx.sema.context import Body
-from vx.sema.types import show, show_place
+from vx.sema.types import dims_may_equal, show, show_dims, show_place
 from vx.syntax import ast
 
 
@@ -118,9 +118,7 @@ def route_between(body: Body, origin: tree.Place, target: tree.Place, span: Span
 
 
 def land(body: Body, target: tree.PlaceNode, node: ast.Transfer, span: Span) -> tree.Land:
-    """`target = transfer(view, place)`: a copy into storage that exists. Errors: E3009, E6040, E7005."""
-    from vx.sema.types import dims_may_equal, show_dims
-
+    """`target = transfer(view, place)`: a copy into storage that exists. Errors: E3009, E6039, E7005."""
     goal = placement.resolve_place(body.session, body.type_env, node.target)
     ref, route = carried(body, expressions.place(body, node.operand), goal, node.span)
     assert isinstance(ref.type, tree.Ref) and isinstance(ref.type.to, tree.Tensor)
@@ -129,7 +127,7 @@ def land(body: Body, target: tree.PlaceNode, node: ast.Transfer, span: Span) -> 
     lives = placement.real_place(body.session, into.place)
     if placement.type_place(body.session, goal) != into.place:
         message = f"this goes to {show_place(goal)}, and {placement.name_of(target, body)} is in {show_place(lives)}"
-        raise body.fail("E6040", message, node.target.span)
+        raise body.fail("E6039", message, node.target.span)
     if source.elem != into.elem:
         message = f"the elements are {source.elem}, and {placement.name_of(target, body)} has {into.elem}"
         raise body.fail("E3009", message, node.operand.span)

@@ -62,16 +62,19 @@ def resolve_type(session: Session, env: Env, node: ast.TypeExpr) -> tree.Type:
             return _wrapper(session, env, node)
         case ast.TopologyType():
             return tree.I32
-        case ast.FnType(closure=closure):
-            if closure:
-                raise session.unsupported("a closure type is", node.span)
+        case ast.FnType(closure=False):
             return FUNCTION_POINTER
-        case ast.ArrayType():
-            raise session.unsupported("an array type is", node.span, ["use a `Tensor` of rank 1"])
-        case ast.TupleType():
-            raise session.unsupported("a tuple type is", node.span, ["declare a struct"])
-        case ast.VectorType():
-            raise session.unsupported("a vector type is", node.span, ["use rows of a `Tensor`"])
+        case _:
+            what, help_ = _UNSUPPORTED[type(node)]
+            raise session.unsupported(f"{what} is", node.span, [help_])
+
+
+_UNSUPPORTED: Mapping[type, tuple[str, str]] = {
+    ast.FnType: ("a closure type", "write a function"),
+    ast.ArrayType: ("an array type", "use a `Tensor` of rank 1"),
+    ast.TupleType: ("a tuple type", "declare a struct"),
+    ast.VectorType: ("a vector type", "use rows of a `Tensor`"),
+}
 
 
 def tensor_type(session: Session, env: Env, node: ast.TensorType) -> tree.Tensor:
@@ -196,9 +199,7 @@ def ambiguous(session: Session, name: str, found: Ambiguous, span: Span) -> Chec
     return session.fail("E0207", f"`{name}` is declared in {modules}", span, helps=[f"write {choices}"])
 
 
-def unknown(
-    session: Session, text: str, name: str, names: Sequence[str], span: Span, what: str
-) -> CheckFailed:
+def unknown(session: Session, text: str, name: str, names: Sequence[str], span: Span, what: str) -> CheckFailed:
     """E0202 for a type, E0201 for anything else that is not declared."""
     code = "E0202" if what == "type" else "E0201"
     return session.fail(code, f"there is no {what} `{text}` here", span, helps=did_you_mean(name, names))
@@ -254,9 +255,7 @@ def as_expression(arg: ast.GenericArg) -> ast.Expr | None:
     return None if isinstance(arg, _TYPE_NODES) else arg
 
 
-def _const_arg(
-    session: Session, env: Env, param: ast.GenericParam, arg: ast.GenericArg, param_env: Env
-) -> ConstArg:
+def _const_arg(session: Session, env: Env, param: ast.GenericParam, arg: ast.GenericArg, param_env: Env) -> ConstArg:
     assert param.type is not None
     want = resolve_type(session, param_env, param.type)
     node = as_expression(arg)

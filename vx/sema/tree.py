@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vx.diagnostics.span import Span
+from vx.machine.machine import Machine
 
 # ---- element types -----------------------------------------------------------------------------
 FLOATS: Mapping[str, int] = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
@@ -674,3 +675,5 @@ class Program:
     roles: tuple[str, ...]
     files: tuple[str, ...]
     """Every source file read, in order of import."""
+    machine: Machine | None = None
+    """What it was checked against: the machine with the program's own declarations."""

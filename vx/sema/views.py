@@ -43,7 +43,9 @@ def _dimensions(rank: int) -> str:
     return "1 dimension" if rank == 1 else f"{rank} dimensions"
 
 
-def indexed(base: tree.PlaceNode, items: tuple[tuple[tree.At | tree.Slice, tree.Dim | None], ...], node: ast.Node) -> tree.Index:
+def indexed(
+    base: tree.PlaceNode, items: tuple[tuple[tree.At | tree.Slice, tree.Dim | None], ...], node: ast.Node
+) -> tree.Index:
     """The place `base[items]`; directly nested element steps become one."""
     assert isinstance(base.type, tree.Tensor)
     kept = tuple(dim for _, dim in items if dim is not None)
@@ -65,9 +67,7 @@ def _pointer_index(body: Body, node: ast.Index, base: tree.PlaceNode) -> tree.In
     return tree.Index(base.type.to, node.span, tree.Deref(base.type.to, base.span, pointer), (at,))
 
 
-def _item(
-    body: Body, node: ast.Expr, base: tree.PlaceNode, axis: int
-) -> tuple[tree.At | tree.Slice, tree.Dim | None]:
+def _item(body: Body, node: ast.Expr, base: tree.PlaceNode, axis: int) -> tuple[tree.At | tree.Slice, tree.Dim | None]:
     """One index, and the extent it keeps (None: it drops the dimension)."""
     assert isinstance(base.type, tree.Tensor)
     extent = base.type.dims[axis]

@@ -35,7 +35,7 @@ def test_tensor_is_its_range_of_the_file(program: Build, tmp_path: Path) -> None
 
 
 def test_model_directory_beside_the_executable(program: Build, tmp_path: Path) -> None:
-    executable = shutil.copy(program("weights"), tmp_path / "weights")
+    executable = Path(shutil.copy(program("weights"), tmp_path / "weights"))
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "some.weights").write_bytes(FILE)
     assert tensor(executable, 1).stdout == FILE[1000:1008]
