@@ -8,7 +8,8 @@ of what they were made from (`buildcache.py`), so a second one costs nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from vx.buildcache import Dependency
 from vx.options import Options
 
 if TYPE_CHECKING:
+    from vx.codegen.host import HostModule
     from vx.codegen.host_module import ModelTable
     from vx.codegen.target import Target
     from vx.diagnostics.report import Diagnostic, Reporter
@@ -30,14 +32,17 @@ if TYPE_CHECKING:
     from vx.sema.tree import Program
     from vx.syntax.ast import Module
 
+COMPILER_FAULT = "E9029"
+"""The code of refusals that are the compiler's own fault."""
+
 WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = (("config.json", "text"), ("digests.json", "text"), (WEIGHTS_FILE, "header"))
 """What a build reads of a model directory, and how much of each file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """An accepted program with what it was checked against. `model` is None if it uses none."""
+class Typed:
+    """A program that the checker accepts, with what it was checked against. `model` is None if it uses none."""
 
     program: Program
     machine: Machine
@@ -51,11 +56,15 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    """The regions of a program and its LLVM modules: host code, then, if there are regions, theirs."""
+class Checked:
+    """An accepted program: its host code as LLVM text and its regions as Kernels."""
 
-    regions: tuple[Region, ...]
-    texts: tuple[str, ...]
+    typed: Typed
+    host: HostModule
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(lowered.region for lowered in self.host.regions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +88,8 @@ def parse(path: str, sources: SourceMap, reporter: Reporter) -> Module:
     return module
 
 
-def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
-    """Check a program. Raises `CompileError` with everything reported if it is refused."""
+def type_check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Typed:
+    """The typed program. Raises `CompileError` with everything reported if the program is refused."""
     from vx.codegen import target as targets
     from vx.machine.load import load_machine
     from vx.sema.borrow import check_borrows
@@ -96,42 +105,75 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     assert program is not None
     check_borrows(program, reporter)
     reporter.abort_if_errors()
-    return Checked(program, program.machine or machine, target, model if program.model else None, sources)
+    return Typed(program, program.machine or machine, target, model if program.model else None, sources)
 
 
-def translate(checked: Checked, options: Options, reporter: Reporter) -> Translated:
-    """Kernels and LLVM text of an accepted program. Raises `CompileError` for what cannot be generated."""
-    from vx.codegen.cpu import emit_regions
+def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
+    """Check a program completely: types, borrows, and that its regions can become Kernels.
+
+    Raises `CompileError` with everything reported if it is refused.
+    """
     from vx.codegen.host import emit_host
     from vx.codegen.host_module import HostOptions
     from vx.kernels.lower import lower_region
+
+    typed = type_check(path, options, sources, reporter)
+    lower = partial(lower_region, where=typed.where, strict_index=options.strict_index)
+    with _reported(reporter):
+        host = emit_host(typed.program, HostOptions(lower, sources, options.strict_index, _model_table(typed)))
+    return Checked(typed, host)
+
+
+def translate(checked: Checked, reporter: Reporter) -> list[str]:
+    """The LLVM modules of a program: host code, then, if there are any, its regions.
+
+    Raises `CompileError` if code is placed where it cannot be generated for, or the model has no weights.
+    """
+    from vx.codegen.cpu import emit_regions
     from vx.placement.execution import check_execution
 
-    check_execution(checked.program, checked.machine, checked.target.arch, reporter)
+    typed = checked.typed
+    check_execution(typed.program, typed.machine, typed.target.arch, reporter)
     reporter.abort_if_errors()
-    lower = partial(lower_region, where=checked.where, strict_index=options.strict_index)
-    table = _model_table(checked)
-    host = emit_host(checked.program, HostOptions(lower, checked.sources, options.strict_index, table))
-    regions = tuple(lowered.region for lowered in host.regions)
-    texts = (host.llvm_text, emit_regions(regions, checked.target)) if regions else (host.llvm_text,)
-    return Translated(regions, texts)
+    with _reported(reporter):
+        _require_weights(typed)
+        regions = emit_regions(checked.regions, typed.target)
+    return [checked.host.llvm_text, regions] if regions else [checked.host.llvm_text]
+
+
+@contextmanager
+def _reported(reporter: Reporter) -> Iterator[None]:
+    """Make what a stage raises part of the report, after what stands there already."""
+    from vx.diagnostics.report import CompileError
+
+    try:
+        yield
+    except CompileError as error:
+        if any(found.code == COMPILER_FAULT for found in error.diagnostics):
+            raise
+        for diagnostic in error.diagnostics:
+            reporter.add(diagnostic)
+        raise CompileError(reporter.diagnostics) from error
 
 
 def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Built:
     """Build a program, or find the build of the same content. Raises `CompileError`."""
     found = cached_build(path, options)
     if found is not None:
+        _load_texts(found.diagnostics, sources)
         return found
     model_dir = _model_dir(options)
     before = _model_dependencies(model_dir)
     compiler = buildcache.compiler_digest()
     checked = check(path, options, sources, reporter)
-    dependencies = [*_source_dependencies(checked, sources), *(before if checked.model else ())]
+    uses_model = checked.typed.model is not None
+    dependencies = [*_source_dependencies(checked.typed, sources), *(before if uses_model else ())]
     key = buildcache.build_key(options, dependencies, compiler)
-    executable = buildcache.find_build(key) or _compile(checked, options, reporter, key)
-    if checked.model and before != _model_dependencies(model_dir):
+    texts = translate(checked, reporter)
+    executable = buildcache.find_build(key) or _compile(texts, checked.typed.target, options.opt_level, key)
+    if uses_model and before != _model_dependencies(model_dir):
         _refuse("E9032", f"the model directory `{model_dir}` changed during the build", "build again")
-    used_model = model_dir if checked.model else None
+    used_model = model_dir if uses_model else None
     request = buildcache.request_key(path, options, model_dir, compiler)
     buildcache.record(request, key, dependencies, used_model, _plain(reporter.diagnostics))
     return Built(executable, key, False, used_model, reporter.diagnostics)
@@ -146,15 +188,14 @@ def cached_build(path: str, options: Options) -> Built | None:
     return Built(entry.executable, entry.key, True, entry.model_dir, _diagnostics(entry.diagnostics))
 
 
-def _compile(checked: Checked, options: Options, reporter: Reporter, key: str) -> Path:
+def _compile(texts: Sequence[str], target: Target, opt_level: int, key: str) -> Path:
     from vx.codegen.compile import compile_modules
     from vx.codegen.link import link_executable
 
-    texts = translate(checked, options, reporter).texts
     space = buildcache.workspace()
     try:
-        objects = compile_modules(texts, checked.target, options.opt_level)
-        link_executable(objects, space.program, checked.target)
+        objects = compile_modules(texts, target, opt_level)
+        link_executable(objects, space.program, target)
         return buildcache.store(space, key)
     except BaseException:
         buildcache.discard(space)
@@ -190,22 +231,16 @@ def _model_dependencies(directory: str | None) -> list[Dependency]:
     return [Dependency(path, kind, buildcache.digest(path, kind)) for path, kind in files]
 
 
-def _model_table(checked: Checked) -> ModelTable | None:
-    """Where the runtime finds each model tensor that the program uses. Refuses a model without weights."""
+def _model_table(typed: Typed) -> ModelTable | None:
+    """Where the runtime finds each model tensor that the program uses."""
     from math import prod
 
     from vx.codegen.host_module import ModelEntry, ModelTable
-    from vx.model.errors import ModelError
-    from vx.model.info import require_weights
 
-    info = checked.model
+    info = typed.model
     if info is None:
         return None
-    try:
-        require_weights(info)
-    except ModelError as error:
-        _refuse(error.code, error.message, *error.helps)
-    tensors = {ref.name: info.tensors[ref.name] for ref in checked.program.model}
+    tensors = {ref.name: info.tensors[ref.name] for ref in typed.program.model}
     entries = tuple(
         ModelEntry(name, t.elem, t.offset, t.bytes, prod(t.dims), t.key, t.scale, t.bias) for name, t in tensors.items()
     )
@@ -213,10 +248,22 @@ def _model_table(checked: Checked) -> ModelTable | None:
     return ModelTable(entries, WEIGHTS_FILE, seed)
 
 
+def _require_weights(typed: Typed) -> None:
+    from vx.model.errors import ModelError
+    from vx.model.info import require_weights
+
+    if typed.model is None:
+        return
+    try:
+        require_weights(typed.model)
+    except ModelError as error:
+        _refuse(error.code, error.message, *error.helps)
+
+
 # ---- what a build depends on -------------------------------------------------------------------
-def _source_dependencies(checked: Checked, sources: SourceMap) -> list[Dependency]:
+def _source_dependencies(typed: Typed, sources: SourceMap) -> list[Dependency]:
     """The source and machine files as they were read: an edit during the build makes the next one differ."""
-    names = dict.fromkeys((*checked.program.files, *checked.machine.files))
+    names = dict.fromkeys((*typed.program.files, *typed.machine.files))
     return [
         Dependency(str(Path(name).absolute()), "text", buildcache.text_digest(sources.text(name))) for name in names
     ]
@@ -249,6 +296,14 @@ def _diagnostic(item: dict[str, Any]) -> Diagnostic:
         tuple(item["notes"]),
         tuple(Help(help_["text"], span(help_["span"]), help_["replacement"]) for help_ in item["helps"]),
     )
+
+
+def _load_texts(diagnostics: Sequence[Diagnostic], sources: SourceMap) -> None:
+    """Read the files that diagnostics from the cache point into, so that they can be shown with excerpts."""
+    for diagnostic in diagnostics:
+        for span in (diagnostic.span, *(label.span for label in diagnostic.labels)):
+            if os.path.isfile(span.file):
+                sources.load(span.file)
 
 
 def _refuse(code: str, message: str, *helps: str) -> NoReturn:

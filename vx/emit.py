@@ -33,21 +33,21 @@ def emit(path: str, stage: Stage, options: Options, sources: SourceMap, reporter
         from vx.syntax.dump import dump_ast
 
         return dump_ast(build.parse(path, sources, reporter))
-    checked = build.check(path, options, sources, reporter)
     if stage is Stage.TYPES:
         from vx.sema.dump import dump_program
 
-        return dump_program(checked.program)
-    translated = build.translate(checked, options, reporter)
+        return dump_program(build.type_check(path, options, sources, reporter).program)
+    checked = build.check(path, options, sources, reporter)
     if stage is Stage.KERNELS:
         from vx.kernels.dump import dump_region
 
-        return "\n".join(dump_region(region) for region in translated.regions)
+        return "\n".join(dump_region(region) for region in checked.regions)
+    texts = build.translate(checked, reporter)
     if stage is Stage.LLVM:
-        return "\n".join(translated.texts)
+        return "\n".join(texts)
     from vx.codegen.compile import to_asm
 
-    return "\n".join(to_asm(text, checked.target, options.opt_level) for text in translated.texts)
+    return "\n".join(to_asm(text, checked.typed.target, options.opt_level) for text in texts)
 
 
 def _tokens(path: str, sources: SourceMap, reporter: Reporter) -> str:

@@ -43,9 +43,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_memory(name: str, tmp_path: Path, runtime: list[Path]) -> None:
     path = tmp_path / "program.vx"
     path.write_text(SOURCES[name], encoding="utf-8")
-    options, reporter = Options(), Reporter()
-    checked = check(str(path), options, SourceMap(), reporter)
-    modules = compile_modules(translate(checked, options, reporter).texts, checked.target, 1)
+    reporter = Reporter()
+    checked = check(str(path), Options(), SourceMap(), reporter)
+    modules = compile_modules(translate(checked, reporter), checked.typed.target, 1)
     objects = [tmp_path / f"{number}.o" for number in range(len(modules))]
     for file, data in zip(objects, modules, strict=True):
         file.write_bytes(data)

@@ -71,6 +71,80 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "drop 103\ndrop 101\nkey 7 1\ndrop 1\ndrop 50\nok 7\n"
         "drop 1\ntrue\ndrop 2\ndrop 9\ndrop 0\n",
     ),
+    "tensors in containers": (
+        """
+        import std::io;
+        import std::vec;
+        import std::string;
+        struct Row { id : i32, t : Tensor<f32, [4]> }
+        struct Outer { left : Row, right : Row, tag : i32 }
+        impl Row { fn make(id : i32) -> Row { Row { id: id, t: Tensor<f32, [4]>::fill(id as f32) } }
+          fn total(self : &Row) -> f32 { sum(self.t) }
+          fn into_tensor(self : Row) -> Tensor<f32, [4]> { self.t }
+        }
+        fn outer(n : i32) -> Outer { Outer { right: Row::make(n + 1), left: Row::make(n), tag: n } }
+        fn maybe(n : i32) -> Option<Tensor<f32, [4]>> { if n % 2 == 0 { Option<Tensor<f32, [4]>>::Some(Row::make(n).into_tensor()) } else { Option<Tensor<f32, [4]>>::None } }
+        fn first(v : &Vec<Tensor<f32, [4]>>) -> f32 { v.at(0)[1] }
+        fn find(rows : &Vec<Row>, id : i32) -> Option<&Row> {
+          for i in 0..rows.len() { if rows.at(i).id == id { return Option<&Row>::Some(rows.at(i)); } }
+          Option<&Row>::None
+        }
+        fn early(n : i32) -> Result<Row, i32> {
+          let a = Row::make(n);
+          let v = Tensor<f32, [4]>::fill(2.0);
+          for i in 0..10 {
+            let b = Row::make(i);
+            if i == n { return Result<Row, i32>::Ok(Row { id: i, t: (a.t + b.t) * v }); }
+            if n < 0 { return Result<Row, i32>::Err(i); }
+          }
+          Result<Row, i32>::Ok(a)
+        }
+        fn add(a : Tensor<f32, [4]>, b : &Tensor<f32, [4]>) -> Tensor<f32, [4]> { a + b }
+        fn main() -> i32 {
+          let o = outer(1);
+          let l = o.left;
+          print(l.total());  print(" ");  print(o.right.total());  print(" ");
+          let right_t = o.right.t;
+          print(right_t[3]);  print("\\n");
+          let mut acc : f32 = 0.0;
+          for i in 0..5 {
+            match maybe(i) { Option<Tensor<f32, [4]>>::Some(t) => { acc += t[0]; }, _ => { acc += 100.0; } }
+            let m = maybe(i + 1);
+            match &m { Option<Tensor<f32, [4]>>::Some(t) => { acc += sum(t); }, Option<Tensor<f32, [4]>>::None => {} }
+            if Row::make(i).total() > 8.0 && outer(i).left.id > 3 { acc += 1000.0; }
+            while outer(i).tag < 0 { }
+          }
+          print(acc);  print("\\n");
+          let mut v = Vec<Tensor<f32, [4]>>::new();
+          for i in 0..6 { v.push(Row::make(i + 10).into_tensor()); }
+          print(first(&v));  print(" ");
+          let mut rows = Vec<Row>::new();
+          for i in 0..4 { rows.push(Row::make(i)); }
+          match find(&rows, 2) { Option<&Row>::Some(r) => print(r.total()), Option<&Row>::None => print("none") }
+          match find(&rows, 9) { Option<&Row>::Some(r) => print(r.total()), Option<&Row>::None => print(" none\\n") }
+          for n in -1..12 { match early(n) { Result<Row, i32>::Ok(r) => { print(r.t[2]); print(" "); }, Result<Row, i32>::Err(e) => { print(e); print(" "); } } }
+          print("\\n");
+          let mut nested = Vec<Vec<i32>>::new();
+          for i in 0..3 { let mut inner = Vec<i32>::new(); for j in 0..i { inner.push(j); } nested.push(inner); }
+          print(nested.at(2).len());
+          let t = add(add(Row::make(1).into_tensor(), &Row::make(2).t), &(Row::make(3).t * 2.0));
+          print(t);
+          let mut x = Row::make(1);
+          x = Row::make(2);
+          let y = x;
+          x = Row::make(3);
+          if y.id == 2 { let z = x; print(z.id); } else { print(0); }
+          x = Row { id: 5, t: y.t };
+          print(x.total());
+          let big : Tensor<f32, [4]> = if x.id > 3 { x.t } else { Tensor<f32, [4]>::new() };
+          print(big[0]);
+          let s = String::from("abc");
+          print(s.len());
+          0
+        }
+        """,
+        "4 8 2\n1230\n10 8 none\n0 0 4 8 12 16 20 24 28 32 36 10 11 \n2[9,   9,   9,   9]3823",
+    ),
     "tensor values": (
         """
         import std::io;

@@ -9,7 +9,6 @@ from cases import checked, expect, whole
 
 CASES = {
     "unused_variable": "let a = 1;  //! W1001\n let _b = 2;",
-    "used_in_region": "let x = Tensor<f32, [4], Topology::GPU[0]>::new();  spawn on(Topology::GPU[0]) { print_nothing(&x); }\n",
     "unused_parameter": "fn f(a : i32,  //! W1009\n b : i32, _c : i32) -> i32 { b }\nfn main() -> i32 { f(1, 2, 3) }",
     "self_is_no_parameter": "struct S { a : i32 }\nimpl S { fn f(self : &S) -> i32 { 1 } }\nfn main() -> i32 { let s = S { a: 1 };  s.f() }",
     "unused_loop_variable": "for i in 0..3 { print(1); }  //! W1001",
@@ -31,7 +30,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n != "used_in_region"])
+@pytest.mark.parametrize("name", CASES)
 def test_warnings(name: str, tmp_path: Path) -> None:
     expect(tmp_path, CASES[name], warnings=True)
 

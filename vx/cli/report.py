@@ -9,11 +9,10 @@ from types import TracebackType
 
 import typer
 
+from vx.build import COMPILER_FAULT
 from vx.cli.guard import ERRORS, FAULT
 from vx.diagnostics.report import CompileError, Diagnostic, Reporter
 from vx.diagnostics.source import SourceMap
-
-COMPILER_FAULT = "E9029"
 
 
 class Session:

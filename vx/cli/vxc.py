@@ -147,10 +147,10 @@ def _emit_object(invocation: Invocation, session: Session) -> None:
 
     options = invocation.options
     checked = driver.check(invocation.program, options, session.sources, session.reporter)
-    texts = driver.translate(checked, options, session.reporter).texts
+    texts = driver.translate(checked, session.reporter)
     path = Path(invocation.output or Path(invocation.program).with_suffix(".o").name)
     paths = (path, path.with_suffix(".regions.o"))
-    for where, data in zip(paths, compile_modules(texts, checked.target, options.opt_level), strict=False):
+    for where, data in zip(paths, compile_modules(texts, checked.typed.target, options.opt_level), strict=False):
         _write(str(where), data)
 
 

@@ -40,9 +40,9 @@ def _replaces(fn: Emitter, node: tree.Assign) -> bool:
     """Whether the target takes over the value's storage instead of receiving copies of its elements."""
     target = node.target
     assert isinstance(target.type, Tensor)
-    whole = isinstance(target, tree.Local | tree.Field) or _is_raw_tensor(fn, target)
+    whole = isinstance(target, tree.Local | tree.Field) and target.type.place is None
     owned = isinstance(node.value.type, Tensor) and not (isinstance(node.value, tree.Read) and not node.value.move)
-    return whole and owned and target.type.place is None
+    return owned and (whole or _is_raw_tensor(fn, target))
 
 
 def _is_raw_tensor(fn: Emitter, target: PlaceNode) -> bool:

@@ -9,6 +9,7 @@ that the loop changes, stays where it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from vx.diagnostics.span import Span
 from vx.kernels import affine, effects, ir
@@ -20,12 +21,13 @@ MINUS_ONE = affine.const(-1)
 
 def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, ...] = ()) -> None:
     """`expr >= 0` from here on, or the process ends with `message`."""
+    expr = _reduced(expr)
     low = affine.interval(expr, lo.ranges)[0]
     if low is not None and low >= 0:
         return
-    check = ir.Check(_condition(expr, guards), message)
-    if any(o.placeholder == check for o in lo.scopes[-1].obligations):
+    if any(_implies(o, expr, guards) for o in lo.scopes[-1].obligations):
         return
+    check = ir.Check(_condition(expr, guards), message)
     lo.emit(check)
     lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
 
@@ -69,7 +71,7 @@ def hoist(lo: Lowering, scope: Scope, loop: Loop) -> None:
     if nonempty is None or nonempty < 1:
         guard = (ir.Binary(">=", affine.of(loop.low), affine.of(loop.high), "bool"),)
     for obligation in scope.obligations:
-        smallest = _at_smallest(_unfold(lo, obligation.expr, inside), loop)
+        smallest = _at_smallest(lo, _unfold(lo, obligation.expr, inside), loop)
         if smallest is None or obligation.guards:
             continue
         if affine.variables(smallest) & changed or any(x.buffer in written for x in affine.loads(smallest)):
@@ -78,14 +80,44 @@ def hoist(lo: Lowering, scope: Scope, loop: Loop) -> None:
         require(lo, smallest, obligation.placeholder.message, guard)
 
 
-def _at_smallest(expr: ir.Affine, loop: Loop) -> ir.Affine | None:
+def _reduced(expr: ir.Affine) -> ir.Affine:
+    """The same condition in lowest terms: g·e + c >= 0 exactly when e + ⌊c/g⌋ >= 0."""
+    divisor = gcd(*(c for c, _ in expr.terms))
+    if divisor < 2:
+        return expr
+    return ir.Affine(expr.const // divisor, tuple((c // divisor, a) for c, a in expr.terms))
+
+
+def _implies(known: Obligation, expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> bool:
+    """`known` asks for at least as much."""
+    stronger = affine.sub(expr, known.expr)
+    return not stronger.terms and stronger.const >= 0 and set(known.guards) <= set(guards)
+
+
+def _at_smallest(lo: Lowering, expr: ir.Affine, loop: Loop) -> ir.Affine | None:
+    """A lower bound of `expr` over the loop that does not mention its variable."""
     step = affine.coefficient(expr, loop.var.id)
+    if step is None:
+        expr = _bounded(lo, expr, loop.var.id)
+        step = affine.coefficient(expr, loop.var.id)
     if step is None:
         return None
     if step == 0:
         return expr
     at = affine.of(loop.low) if step > 0 else affine.add(affine.of(loop.high), MINUS_ONE)
     return affine.substitute_affine(expr, {loop.var.id: at})
+
+
+def _bounded(lo: Lowering, expr: ir.Affine, var: ir.VarId) -> ir.Affine:
+    """`expr` with opaque terms in `var` (`h / GROUP`) replaced by their least value, where known."""
+    result = affine.const(expr.const)
+    for c, atom in expr.terms:
+        low, high = affine.interval(atom, lo.ranges)
+        bound = low if c > 0 else high
+        opaque = not isinstance(atom, ir.Var) and var in affine.variables(atom)
+        term = affine.const(c * bound) if opaque and bound is not None else ir.Affine(0, ((c, atom),))
+        result = affine.add(result, term)
+    return result
 
 
 def _unfold(lo: Lowering, expr: ir.Affine, inside: set[ir.VarId]) -> ir.Affine:

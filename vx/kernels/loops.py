@@ -63,13 +63,22 @@ def assign(lo: Lowering, target: View, source: View | Rows, span: Span) -> None:
 
     with lo.scope() as attempt:
         store_all(lo, target, at, span)
-    overlaps = target.buffer in effects.loaded(attempt.stmts)
     serial = any(isinstance(s, ir.For) and not s.parallel for s in effects.statements(attempt.stmts))
-    if overlaps and serial:
+    if serial and _reads_other_elements(attempt, target.buffer):
         copy = materialise(lo, source, "copy")
         store_all(lo, target, copy.load, span)
         return
     _adopt(lo, attempt)
+
+
+def _reads_other_elements(scope: Scope, buffer: ir.BufferId) -> bool:
+    """Whether a store of the nest reads elements of its own buffer other than the one it writes."""
+    for stmt in effects.statements(scope.stmts):
+        if isinstance(stmt, ir.Store):
+            for load in affine.loads(stmt.value):
+                if load.buffer == buffer and affine.sub(load.offset, stmt.offset) != affine.ZERO:
+                    return True
+    return False
 
 
 def _adopt(lo: Lowering, scope: Scope) -> None:

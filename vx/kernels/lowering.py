@@ -153,6 +153,7 @@ class Lowering:
         self.mutable: set[ir.VarId] = set()
         self.definitions: dict[ir.VarId, ir.Expr] = {}
         self._next_var = 0
+        self._captured: dict[object, Val] = {}
         self.begin(dense=True)
 
     def begin(self, dense: bool) -> None:
@@ -161,7 +162,8 @@ class Lowering:
         self.frames = [Frame(self.function, {}, captures=True)]
         self.scopes = [Scope()]
         self.captured_views: list[View] = []
-        self._captured: dict[object, Val] = {}
+        # Scalars are the same parameters in both versions, so that each is read and written once.
+        self._captured = {key: val for key, val in self._captured.items() if not isinstance(val, View)}
 
     # names
     def fresh(self, type_: str, name: str) -> ir.Var:

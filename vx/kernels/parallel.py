@@ -103,6 +103,7 @@ def _never_meets(step: int, trips: int | None, shift: int, spreads: Sequence[_Sp
     """No d with 1 ≤ |d| < trips solves step·d = shift + Σ spreads."""
     if trips is not None and trips <= 1:
         return True
+    spreads = [s for s in spreads if s.reach != 0]
     small = [s for s in spreads if abs(s.step) < step]
     large = [s for s in spreads if abs(s.step) >= step]
     if any(s.reach is None for s in small):

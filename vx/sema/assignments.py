@@ -75,7 +75,10 @@ def _assign_tensor(body: Body, node: ast.Assign, target: tree.PlaceNode, through
 
 
 def _replaces(body: Body, target: tree.PlaceNode) -> bool:
-    """Whether assigning an owned value puts it in place of the old one: a whole unplaced variable or field."""
+    """Whether assigning an owned value puts it in place of the old one: a whole unplaced variable or field, or
+    storage behind a raw pointer."""
+    if isinstance(target.type, tree.Tensor) and expressions.is_raw(target):
+        return True
     whole = isinstance(target, tree.Local | tree.Field) and isinstance(target.type, tree.Tensor)
     return whole and tensor_of(target.type) == target.type and getattr(target.type, "place", None) is None
 

@@ -49,7 +49,7 @@ class _Conflicts:
         self.solution = solution
         self.report = report
         self.told: set[frozenset[int | None]] = set()
-        """Pairs of loans that were reported to collide, so that it is said once."""
+        """Pairs of borrows that were reported to collide, so that it is said once."""
 
     def check(self) -> None:
         for number, node in enumerate(self.graph.nodes):
@@ -65,10 +65,12 @@ class _Conflicts:
     def _check_use(self, use: Use, number: int, loans: int) -> None:
         for index, loan in enumerate(self.graph.loans):
             if loans & bit(index) and index != use.own and self._collides(use, loan, number):
-                pair = frozenset((index, self.graph.nodes[number].loan if use.own is None else use.own))
+                own = self.graph.nodes[number].loan if use.own is None else use.own
+                pair = frozenset((index, own))
                 if pair not in self.told:
                     self._tell(use, index, number)
-                self.told.add(pair)
+                if own is not None:
+                    self.told.add(pair)
                 return
 
     def _collides(self, use: Use, loan: Loan, number: int) -> bool:

@@ -70,18 +70,13 @@ class Builder:
         number = len(self.nodes)
         node.reads |= bits(node.sources)
         for use in node.uses:
-            if use.path.root in self.holders and use.kind is not Access.DEAD:
-                node.reads |= self._root_read(use)
+            if use.path.root in self.holders and _needs_borrows(use):
+                node.reads |= bit(use.path.root)
         self.nodes.append(node)
         for previous in self.front:
             self.nodes[previous].successors.append(number)
         self.front = [number]
         return number
-
-    @staticmethod
-    def _root_read(use: Use) -> int:
-        replaces = use.kind is Access.WRITE and use.path.owned
-        return 0 if replaces else bit(use.path.root)
 
     def jump(self, target: int) -> None:
         """Control goes from the front to `target`; what follows is not reached."""
@@ -105,9 +100,13 @@ class Builder:
         if self.types.holds(self.decls[id_].type):
             self.holders.add(id_)
 
-    def root_sources(self, path: Path) -> tuple[int, ...]:
-        """What a borrow of `path` must keep alive besides itself: the borrows held at its root."""
-        return (path.root,) if path.root in self.holders else ()
+    def looks(self, path: Path, type_: tree.Type) -> bool:
+        """Whether who has `path`, of this type, can reach what references held at its root point to."""
+        return not path.owned or self.types.holds(type_)
+
+    def root_sources(self, use: Use) -> tuple[int, ...]:
+        """What a borrow must keep alive besides itself: the borrows held at its root."""
+        return (use.path.root,) if use.looks and use.path.root in self.holders else ()
 
     def lend(self, path: Path, mutable: bool, span: Span) -> int:
         self._borrowed.add(path.root)
@@ -132,4 +131,11 @@ class Builder:
             return
         end = Span(span.file, max(span.start, span.end - 1), span.end)
         reads = bit(root) if dropping and root in self.holders else 0
-        self.emit(Node(end, (Use(Access.DEAD, Path(root), end),), reads))
+        self.emit(Node(end, (Use(Access.DEAD, Path(root), end),), reads, ended=root))
+
+
+def _needs_borrows(use: Use) -> bool:
+    """Whether a use depends on the borrows that the root of its path holds."""
+    if use.kind in (Access.WRITE, Access.UPDATE):
+        return not use.path.owned
+    return use.kind is not Access.DEAD and use.looks

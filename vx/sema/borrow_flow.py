@@ -95,6 +95,8 @@ def _step(graph: Graph, node: Node, number: int, state: State, rooted: dict[int,
     holds, moved = state.holds, state.moved
     if node.spills:
         holds = _spill(graph, node, holds)
+    if node.ended is not None:
+        holds = _without(holds, rooted.get(node.ended, 0))
     if node.define is not None:
         holds = _define(node, holds, rooted)
     if node.moves is not None:
@@ -113,9 +115,11 @@ def _define(node: Node, holds: dict[int, int], rooted: dict[int, int]) -> dict[i
         return {**holds, node.define: holds.get(node.define, 0) | gained}
     # Borrows of what the old value pointed to are not borrows of what the new one points to.
     stale = rooted.get(node.define, 0)
-    if stale:
-        holds = {holder: loans & ~stale for holder, loans in holds.items()}
-    return {**holds, node.define: gained & ~stale}
+    return {**_without(holds, stale), node.define: gained & ~stale}
+
+
+def _without(holds: dict[int, int], stale: int) -> dict[int, int]:
+    return {holder: loans & ~stale for holder, loans in holds.items()} if stale else holds
 
 
 def _spill(graph: Graph, node: Node, holds: dict[int, int]) -> dict[int, int]:

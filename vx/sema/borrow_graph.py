@@ -35,6 +35,8 @@ class Use:
     span: Span
     own: int | None = None
     """The loan that this use belongs to and does not conflict with."""
+    looks: bool = True
+    """Whether it can reach what references held at the path point to."""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ class Node:
     """One step. `reads` is the bit set of holders it uses.
 
     If `define` is set, that holder gets the borrows of `sources` and `loan`: in place of what it held
-    when `replace`, else in addition. `moves` ends a path's life, `revives` begins it anew.
+    when `replace`, else in addition. `moves` ends a path's life, `revives` begins it anew. Borrows of
+    `ended`, a root, are over: what it names from here on is other storage.
     `returns`: `sources` leave the function here.
     """
 
@@ -77,6 +80,7 @@ class Node:
     loan: int | None = None
     moves: Path | None = None
     revives: Path | None = None
+    ended: int | None = None
     spills: tuple[Spill, ...] = ()
     returns: bool = False
     successors: list[int] = field(default_factory=list)

@@ -114,16 +114,18 @@ class _Lowering:
 
     # ---- borrows and reads ----
     def borrow(self, place: tree.PlaceNode, mutable: bool, span: Span, reserve: bool) -> Holder:
-        return self._borrow_path(self.place(place), mutable, span, reserve)
+        path = self.place(place)
+        looks = path is not None and self.b.looks(path, place.type)
+        return self._borrow_path(path, looks, mutable, span, reserve)
 
-    def _borrow_path(self, path: Path | None, mutable: bool, span: Span, reserve: bool) -> Holder:
+    def _borrow_path(self, path: Path | None, looks: bool, mutable: bool, span: Span, reserve: bool) -> Holder:
         if path is None:
             return None
         loan = self.b.lend(path, mutable, span)
         kind = Access.SHARE if not mutable else Access.RESERVE if reserve else Access.EXCLUSIVE
         result = self.b.fresh()
-        uses = (Use(kind, path, span),)
-        self.b.emit(Node(span, uses, define=result, sources=self.b.root_sources(path), loan=loan))
+        use = Use(kind, path, span, looks=looks)
+        self.b.emit(Node(span, (use,), define=result, sources=self.b.root_sources(use), loan=loan))
         if kind is Access.RESERVE:
             self.b.reserved[result] = loan
         return result
@@ -142,20 +144,21 @@ class _Lowering:
     def _read(self, value: tree.Read, reserve: bool) -> Holder:
         if isinstance(value.type, tree.Ref) and value.type.mutable:
             path = self.place(value.place)
-            return self._borrow_path(path and path.then(DerefStep()), True, value.span, reserve)
+            return self._borrow_path(path and path.then(DerefStep()), True, True, value.span, reserve)
         path = self.place(value.place)
         moving = value.move and not isinstance(value.type, tree.Ref)
         if moving and self._barred_move(value, path):
             return None
         if path is None:
             return None
-        uses = (Use(Access.MOVE if moving else Access.READ, path, value.span),)
+        kind = Access.MOVE if moving else Access.READ
+        use = Use(kind, path, value.span, looks=self.b.looks(path, value.type))
         moves = path if moving else None
         if not self.types.holds(value.type):
-            self.b.emit(Node(value.span, uses, moves=moves))
+            self.b.emit(Node(value.span, (use,), moves=moves))
             return None
         result = self.b.fresh()
-        self.b.emit(Node(value.span, uses, define=result, sources=self.b.root_sources(path), moves=moves))
+        self.b.emit(Node(value.span, (use,), define=result, sources=self.b.root_sources(use), moves=moves))
         return result
 
     def _barred_move(self, value: tree.Read, path: Path | None) -> bool:

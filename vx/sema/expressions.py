@@ -96,6 +96,12 @@ def through_refs(found: tree.PlaceNode) -> tree.PlaceNode:
     return found
 
 
+def is_raw(found: tree.PlaceNode) -> bool:
+    """`*p` or `p[i]` of a raw pointer: storage for a value, which is moved in and out without being dropped."""
+    base = found.base if isinstance(found, tree.Index) and found.type == found.base.type else found
+    return isinstance(base, tree.Deref) and isinstance(base.ref.type, tree.Ptr)
+
+
 def borrow(found: tree.PlaceNode, mutable: bool = False) -> tree.Value:
     """`&place`; of a place that holds a reference, a reborrow of what that points to."""
     found = through_refs(found)
@@ -104,9 +110,8 @@ def borrow(found: tree.PlaceNode, mutable: bool = False) -> tree.Value:
 
 def read(body: Body, found: tree.PlaceNode) -> tree.Value:
     """The value of a place. A part of a tensor is borrowed, everything else copied or moved."""
-    if isinstance(found.type, tree.Tensor) and isinstance(
-        found, tree.Index | tree.Reshape | tree.Transpose | tree.Bytes
-    ):
+    part = isinstance(found, tree.Index | tree.Reshape | tree.Transpose | tree.Bytes) and not is_raw(found)
+    if part and isinstance(found.type, tree.Tensor):
         return borrow(found)
     if isinstance(found, tree.Temp):
         return found.value

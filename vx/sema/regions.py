@@ -38,9 +38,7 @@ def spawn(body: Body, node: ast.Spawn, expected: tree.Type | None) -> tree.Value
 
 
 def _spawn_place(body: Body, node: ast.Spawn) -> tree.Place:
-    if isinstance(node.place, ast.MemoryPlace):
-        helps = [f"name the topology whose memory it is: `Topology::X`, not `Memory::{node.place.name}`"]
-        raise body.fail("E6025", "code runs on a topology, not in a memory", node.place.span, helps=helps)
+    assert isinstance(node.place, ast.TopologyPlace)
     if node.place.name == "Current":
         body.warn("W1023", "`Topology::Current` is where this code runs already", node.place.span)
     return placement.resolve_place(body.session, body.type_env, node.place)

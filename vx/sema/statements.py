@@ -23,18 +23,19 @@ def block(body: Body, node: ast.Block, expected: tree.Type | None = None) -> tre
     """A block in a scope of its own. `expected` void: its value, if any, is not wanted."""
     body.scopes.append({})
     try:
-        stmts, ends = _statements(body, node)
+        stmts, ends, told = _statements(body, node)
         if node.value is None:
             return tree.Block(stmts, None, tree.NEVER if ends else tree.VOID, node.span)
-        if ends:
+        if ends and not told:
             _warn_unreachable(body, node.value)
         return _with_value(body, node, stmts, ends, expected)
     finally:
         body.scopes.pop()
 
 
-def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...], bool]:
-    """The statements that are right, and whether control does not get past them (or that is not known)."""
+def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...], bool, bool]:
+    """The statements that are right, whether control does not get past them (or that is not known), and
+    whether there is nothing more to say about what follows."""
     stmts: list[tree.StmtNode] = []
     ends, warned = False, False
     for item in node.stmts:
@@ -51,7 +52,7 @@ def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...],
             continue
         stmts.append(stmt)
         ends = ends or _leaves(stmt)
-    return tuple(stmts), ends
+    return tuple(stmts), ends, warned
 
 
 def _warn_unreachable(body: Body, node: ast.Node) -> None:
