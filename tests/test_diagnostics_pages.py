@@ -43,7 +43,7 @@ def test_page_is_complete(code: str) -> None:
 def codes_of(text: str, path: Path) -> tuple[set[str], set[str]]:
     """All codes that a check of `text` reports, and those of them that are errors."""
     path.write_text(text, encoding="utf-8")
-    found = vx.check(path).diagnostics
+    found = vx.check(path, pedantic=True).diagnostics
     return {item.code for item in found}, {item.code for item in found if item.level is Level.ERROR}
 
 

@@ -130,6 +130,7 @@ def _check(path: Path, options: Options) -> CheckResult:
         host=options.host,
         consts=dict(options.consts),
         target=options.target,
+        pedantic=True,
     )
 
 
@@ -143,6 +144,7 @@ def _compile(path: Path, options: Options) -> vx.Program:
         opt_level=options.opt_level,
         strict_index=options.strict_index,
         target=options.target,
+        pedantic=True,
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
-from vx.diagnostics.report import CompileError, Diagnostic, Level, Reporter
+from vx.diagnostics.report import CompileError, Diagnostic, Level, Reporter, without_pedantic
 from vx.diagnostics.source import SourceMap
 from vx.options import Options, consts_of
 
@@ -108,17 +108,22 @@ def check(
     host: PathArgument | None = None,
     consts: Mapping[str, int | float | bool | str] | None = None,
     target: str | None = None,
+    pedantic: bool = False,
 ) -> CheckResult:
-    """Check a program. Every refusal is in the result; nothing is raised for a wrong program."""
+    """Check a program. Every refusal is in the result; nothing is raised for a wrong program.
+
+    `pedantic`: report also the lints that are hidden by default.
+    """
     from vx import build as driver
 
     sources, reporter = SourceMap(), Reporter()
     options = _options(model, machine, host, consts, 3, False, target)
     try:
         driver.check(fspath(path), options, sources, reporter)
+        found = reporter.diagnostics
     except CompileError as error:
-        return CheckResult(error.diagnostics, sources)
-    return CheckResult(reporter.diagnostics, sources)
+        found = error.diagnostics
+    return CheckResult(found if pedantic else without_pedantic(found), sources)
 
 
 def compile(
@@ -131,15 +136,20 @@ def compile(
     opt_level: int = 3,
     strict_index: bool = False,
     target: str | None = None,
+    pedantic: bool = False,
 ) -> Program:
-    """Build a program, or find its build in the cache. Raises `CompileError` if it is refused."""
+    """Build a program, or find its build in the cache. Raises `CompileError` if it is refused.
+
+    `pedantic`: `Program.diagnostics` has also the lints that are hidden by default.
+    """
     from vx import build as driver
 
     if opt_level not in range(4):
         raise ValueError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
     options = _options(model, machine, host, consts, opt_level, strict_index, target)
     built = driver.build(fspath(path), options, SourceMap(), Reporter())
-    return Program(fspath(path), built.executable, built.key, built.cached, built.model_dir, tuple(built.diagnostics))
+    found = tuple(built.diagnostics) if pedantic else without_pedantic(built.diagnostics)
+    return Program(fspath(path), built.executable, built.key, built.cached, built.model_dir, found)
 
 
 def _options(

@@ -131,11 +131,12 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
     """
     from vx.codegen.cpu import emit_regions
     from vx.placement.execution import check_execution
+    from vx.syntax.limits import recursion_room
 
     typed = checked.typed
     check_execution(typed.program, typed.machine, typed.target.arch, reporter)
     reporter.abort_if_errors()
-    with _reported(reporter):
+    with _reported(reporter), recursion_room():
         _require_weights(typed)
         regions = emit_regions(checked.regions, typed.target)
     return [checked.host.llvm_text, regions] if regions else [checked.host.llvm_text]

@@ -12,6 +12,7 @@ from vx import build
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.source import SourceMap
 from vx.options import Options
+from vx.syntax.limits import recursion_room
 
 
 class Stage(StrEnum):
@@ -27,6 +28,11 @@ class Stage(StrEnum):
 
 def emit(path: str, stage: Stage, options: Options, sources: SourceMap, reporter: Reporter) -> str:
     """The text of `stage`. Raises `CompileError` if the program is refused on the way there."""
+    with recursion_room():
+        return _emit(path, stage, options, sources, reporter)
+
+
+def _emit(path: str, stage: Stage, options: Options, sources: SourceMap, reporter: Reporter) -> str:
     if stage is Stage.TOKENS:
         return _tokens(path, sources, reporter)
     if stage is Stage.AST:

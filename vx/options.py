@@ -7,7 +7,7 @@ and whose `canonical` form is part of every build's key. Imports nothing heavy: 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -36,6 +36,24 @@ class Options:
             "consts": sorted(self.consts),
             "target": self.target,
         }
+
+
+def const_of(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` of a command line, split. Raises ValueError if it is something else."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise ValueError(f"{text!r} is not NAME=VALUE, such as --const CTX=128")
+    return name, value
+
+
+def all_consts(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Every `--const` of a command line. Raises ValueError for one that is malformed or given twice."""
+    found: dict[str, str] = {}
+    for name, value in map(const_of, texts):
+        if name in found:
+            raise ValueError(f"--const {name} is given twice")
+        found[name] = value
+    return tuple(found.items())
 
 
 def consts_of(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -32,6 +32,12 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+def test_lints_of_casts_are_for_those_who_ask(tmp_path: Path) -> None:
+    path = write(tmp_path, "fn main() -> i32 { let a : i64 = 1;  a as i32 }\n")
+    assert vx.check(path).diagnostics == ()
+    assert [found.code for found in vx.check(path, pedantic=True).diagnostics] == ["W1014"]
+
+
 def test_check_says_where() -> None:
     path = Path(__file__).parent.parent / "programs" / "refuse" / "machine_blind.vx"
     result = vx.check(path)

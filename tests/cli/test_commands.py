@@ -71,7 +71,7 @@ def test_the_fast_path_agrees_with_the_options_of_commands() -> None:
 @pytest.mark.parametrize(
     "words",
     [[], ["build", "p.vx"], ["run"], ["run", "a.vx", "b.vx"], ["run", "p.vx", "--help"], ["run", "p.vx", "--model"],
-     ["run", "p.vx", "--const", "A"], ["run", "p.vx", "-O9"], ["run", "p.vx", "-O", "2"]],
+     ["run", "p.vx", "--const", "A"], ["run", "p.vx", "--const", "A=1", "--const", "A=2"], ["run", "p.vx", "-O9"], ["run", "p.vx", "-O", "2"]],
 )  # fmt: skip
 def test_the_fast_path_leaves_everything_else(words: Sequence[str]) -> None:
     assert fast.parse(words) is None
@@ -108,7 +108,16 @@ def test_help_has_examples(words: list[str]) -> None:
     assert done.returncode == 0 and "Examples:" in done.stdout and "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("words", [["frobnicate"], ["run"], ["emit", "p.vx"], ["run", "p.vx", "--const", "A"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["frobnicate"],
+        ["run"],
+        ["emit", "p.vx"],
+        ["run", "p.vx", "--const", "A"],
+        ["check", "p.vx", *("--const", "A=1") * 2],
+    ],
+)
 def test_wrong_usage(words: list[str]) -> None:
     done = run_vx(*words)
     assert done.returncode == 2 and "Traceback" not in done.stderr and done.stderr
@@ -137,6 +146,21 @@ def test_run_ends_as_the_program_does(hello: str) -> None:
     assert (first.stdout, first.returncode) == ("hello\n", 3)
     again = run_vx("run", hello)
     assert (again.stdout, again.stderr, again.returncode) == ("hello\n", "", 3)
+
+
+def test_run_counts_lints_and_shows_what_matters(tmp_path: Path) -> None:
+    path = tmp_path / "lint.vx"
+    path.write_text("fn main() -> i32 {\n    let unused = 1;\n    return 0;\n}\n", encoding="utf-8")
+    assert run_vx("run", str(path)).stderr == f"1 warning, which `vx check {path}` shows\n"
+    assert run_vx("run", str(path)).stderr == ""
+    assert "W1001" in run_vx("check", str(path)).stderr
+    path.write_text(
+        "fn main() -> i32 {\n    let mut n = 1;\n    spawn on(Topology::NPU[0]) { n = n + 1; }\n    return n;\n}\n",
+        encoding="utf-8",
+    )
+    for _ in range(2):
+        done = run_vx("run", str(path))
+        assert done.returncode == 2 and "Warning[W9034] at 3:5" in done.stderr and "3 |" in done.stderr
 
 
 def test_refusals(wrong: str) -> None:

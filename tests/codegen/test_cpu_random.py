@@ -21,6 +21,9 @@ from vx.kernels.interpret import interpret
 SIZE = 3000
 FLOATS, INTS, INDEX, OUT, OUT_INT = range(5)
 PRIVATE = 5
+ELEMS = ["f32", "i32", "i32", "f32", "i32"]
+SCALARS = ((var(1), 13), (var(2), 37))
+"""Parameters, and their values."""
 
 
 class Writer:
@@ -121,6 +124,9 @@ class Writer:
     def bounds(self, most: int) -> tuple[ir.Expr, ir.Expr, int]:
         high = self.choose.choice([0, 1, 3, most // 2, most - 1, most])
         low = self.choose.choice([0, 0, 0, 1, high // 2])
+        if self.choose.random() < 0.25:
+            v, value = self.choose.choice(SCALARS)
+            return lit(0), v, value
         if self.scope and self.choose.random() < 0.25:
             v, biggest = self.choose.choice(self.scope)
             if biggest < 20:
@@ -143,7 +149,16 @@ class Writer:
         return stmts
 
     def statement(self, deep: int) -> list[ir.Stmt]:
-        makers = [self.let, self.let, self.let_index, self.accumulate, self.accumulate, self.best, self.private, self.count]
+        makers = [
+            self.let,
+            self.let,
+            self.let_index,
+            self.accumulate,
+            self.accumulate,
+            self.best,
+            self.private,
+            self.count,
+        ]
         return self.choose.choice(makers)()
 
     def let(self) -> list[ir.Stmt]:
@@ -176,7 +191,12 @@ class Writer:
         small = lambda e: call("max", lit(-50, "f32"), call("min", lit(50, "f32"), e))  # noqa: E731
         change = ir.Set(total, small(self.real(2)))
         if self.choose.random() < 0.5:
-            return [*stmts, ir.If(self.cond(1), (change,), (ir.Set(total, self.real_leaf()),) if self.choose.random() < 0.5 else ())]
+            return [
+                *stmts,
+                ir.If(
+                    self.cond(1), (change,), (ir.Set(total, self.real_leaf()),) if self.choose.random() < 0.5 else ()
+                ),
+            ]
         v = self.fresh()
         low, high, most = self.bounds(6)
         self.scope.append((v, most))
@@ -229,6 +249,8 @@ class Writer:
     # ---- regions -------------------------------------------------------------------------------
     def nest(self, base: int) -> ir.For:
         """A parallel nest that owns OUT[base..base + 1000)."""
+        if self.choose.random() < 0.3:
+            return self.product(base)
         i, j = self.fresh(), self.fresh()
         n = self.choose.choice([1, 3, 5, 16, 18, 33])
         m = self.choose.choice([1, 2, 7, 16, 17, 30])
@@ -248,12 +270,40 @@ class Writer:
         self.ints.clear()
         return made
 
+    def product(self, base: int) -> ir.For:
+        """A nest of two or three loops around a sum of products."""
+        h, p, j, k = (self.fresh() for _ in range(4))
+        heads, n, m = (
+            self.choose.choice([1, 2, 3]),
+            self.choose.choice([1, 4, 6, 9]),
+            self.choose.choice([1, 4, 8, 16, 18, 33]),
+        )
+        dynamic = self.choose.random()
+        rows: ir.Expr = lit(n)
+        if dynamic < 0.3:
+            rows, n = SCALARS[0]
+        depth = self.choose.choice([lit(0), lit(1), lit(3), lit(16), lit(40), SCALARS[1][0]])
+        left = ir.Load(FLOATS, at((41, p), (self.choose.choice([0, 7]), h), k), "f32")
+        steps = self.choose.choice([(41, 1), (1, 41), (2, 1), (41, 2)])
+        right = ir.Load(FLOATS, at((steps[0], j), (steps[1], k), (self.choose.choice([0, 5]), h)), "f32")
+        self.scope += [(h, heads - 1), (p, n - 1), (j, m - 1)]
+        value = binary("*", left, right)
+        total: ir.Expr = ir.Reduce("add", k, lit(0), depth, value, "f32")
+        if self.choose.random() < 0.3:
+            total = binary("+", total, self.real(2))
+        store = ir.Store(OUT, at((n * m, h), (m, p), j, base), total)
+        more = [ir.Store(OUT_INT, at((n * m, h), (m, p), j, base), self.whole())] if self.choose.random() < 0.2 else []
+        del self.scope[-3:]
+        inner = loop(p, rows, loop(j, m, store, *more))
+        return loop(h, heads, inner) if heads * n * m <= 1000 else loop(h, 1, inner)
+
     def region(self) -> ir.Region:
         nests = [self.nest(1000 * n) for n in range(self.choose.randint(1, 3))]
+        scalars = [v for v, _ in SCALARS]
         if self.choose.random() < 0.5:
             kernel, launch = launched(nests)
-            return region(["f32", "i32", "i32", "f32", "i32"], [launch], kernels=[kernel], extra=self.buffers)
-        return region(["f32", "i32", "i32", "f32", "i32"], nests, extra=self.buffers)
+            return region(ELEMS, [launch], kernels=[kernel], extra=self.buffers, scalars=scalars)
+        return region(ELEMS, nests, extra=self.buffers, scalars=scalars)
 
 
 def _check(choose: random.Random) -> None:
@@ -263,14 +313,15 @@ def _check(choose: random.Random) -> None:
     ints = rng.integers(-50, 50, SIZE).astype(np.int32)
     index = rng.integers(0, SIZE, SIZE).astype(np.int32)
     expected: list[Any] = [floats.tolist(), ints.tolist(), index.tolist(), [0.0] * SIZE, [0] * SIZE]
-    interpret(made, expected, [])
+    values = [value for _, value in SCALARS]
+    interpret(made, expected, values)
     if max(map(abs, expected[OUT])) >= 2**20:
         return
     compiled = Compiled([made], opt=1)
     for level in cpu_levels():
         for threads in (1, 2):
             out, out_int = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.int32)
-            run_at(compiled, made, level, [floats, ints, index, out, out_int], threads=threads)
+            run_at(compiled, made, level, [floats, ints, index, out, out_int], values, threads)
             np.testing.assert_array_equal(out, np.array(expected[OUT], np.float32), err_msg=f"level {level}")
             np.testing.assert_array_equal(out_int, np.array(expected[OUT_INT], np.int32), err_msg=f"level {level}")
 

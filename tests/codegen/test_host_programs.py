@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,19 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 def test_program(name: str, opt_level: int, tmp_path: Path) -> None:
     text, expected = PROGRAMS[name]
     assert output(tmp_path, text, opt_level) == (expected, "", 0)
+
+
+QEMU, SYSROOT = shutil.which("qemu-aarch64"), Path("/usr/aarch64-linux-gnu")
+
+
+@pytest.mark.skipif(QEMU is None or not SYSROOT.is_dir(), reason="qemu-user or the aarch64 C library is not installed")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_on_aarch64(name: str, tmp_path: Path) -> None:
+    text, expected = PROGRAMS[name]
+    path = tmp_path / "program.vx"
+    path.write_text(text, encoding="utf-8")
+    done = vx.compile(path, target="aarch64-linux-gnu").run(runner=[str(QEMU), "-L", str(SYSROOT)], timeout=20)
+    assert (done.stdout, done.stderr, done.status) == (expected, "", 0)
 
 
 # ---- random integer expressions against Python -----------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_sampling_is_a_function_of_the_seed(made: Made) -> None:
         (["--prompt-ids", "1,,2"], "--prompt-ids takes numbers from 0 to 258 with commas between, not 1,,2"),
         (["--prompt-ids", "1,259"], "--prompt-ids takes numbers from 0 to 258 with commas between, not 1,259"),
         (["--prompt", "a", "--prompt-ids", "1"], "give one prompt, not two"),
-        (["--prompt", "a prompt of many letters"], "the prompt has 25 tokens, and there are only 16 positions"),
+        (["--prompt", "a prompt of many letters"], "the prompt has 26 tokens, and there are only 16 positions"),
         (["--temperature", "-1"], "--temperature takes a number from 0 to 100, not -1"),
         (["--temperature", "nan"], "--temperature takes a number from 0 to 100, not nan"),
         (["--top-p", "1.5"], "--top-p takes a number from 0 to 1, not 1.5"),

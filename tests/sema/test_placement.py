@@ -45,8 +45,6 @@ BUILTIN = {
     "spawn_other_instance": X + "let d = transfer(x, Topology::GPU[1]);\n spawn on(Topology::GPU[0]) {\n let a = d[0];  //! E6003\n }",
     "spawn_writes_scalar": X + "let d = transfer(x, Topology::GPU[0]);  let mut s : f32 = 0.0;  spawn on(Topology::GPU[0]) { s = dot(d, d); }  print(s);",
     "spawn_in_spawn": "spawn on(Topology::GPU[0]) {\n spawn on(Topology::GPU[0]) { }  //! E6038\n }",
-    "spawn_print": "spawn on(Topology::GPU[0]) {\n print(1);  //! E6038\n }",
-    "spawn_extern": 'extern "C" { safe fn f() -> void; }\nfn main() -> i32 { spawn on(Topology::GPU[0]) {\n f();  //! E6038\n } 0 }',
     "spawn_transfer": X + "spawn on(Topology::GPU[0]) {\n let d = transfer(x, Topology::GPU[0]);  //! E6038\n }",
     "spawn_return": "spawn on(Topology::GPU[0]) {\n return 1;  //! E3018\n }",
     "spawn_break": "loop { spawn on(Topology::GPU[0]) {\n break;  //! E3018\n }\n break; }",

@@ -22,6 +22,9 @@ class Format(StrEnum):
 def check(
     program: ProgramArg,
     format_: Annotated[Format, typer.Option("--format", help="How to print what was found.")] = Format.TEXT,
+    pedantic: Annotated[
+        bool, typer.Option("--pedantic", help="Report also casts that widen, narrow or change nothing.")
+    ] = False,
     model: ModelOpt = None,
     machine: MachineOpt = None,
     host: HostOpt = None,
@@ -41,6 +44,6 @@ def check(
     from vx.build import check as check_program
 
     options = options_of(model, machine, host, const, target=target)
-    with Session(format_.value) as session:
+    with Session(format_.value, pedantic) as session:
         check_program(program, options, session.sources, session.reporter)
         session.show(session.reporter.diagnostics)

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vx.options import Options
+from vx.options import Options, all_consts
 
 _VALUES = {"--model": "model", "--machine": "machine", "--host": "host", "--target": "target"}
+_LINTS = frozenset({"W1001", "W1003", "W1007", "W1009", "W1013", "W1014"})
+
+
+def is_lint(code: str) -> bool:
+    """Whether a warning is about how a program is written and not about what running it means. `vx run` only
+    counts those, when it builds; the others it shows at every run."""
+    return code in _LINTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ def run_cached(argv: Sequence[str]) -> None:
     from vx.launch.local import become
 
     built = cached_build(request.program, request.options)
-    if built is not None and not built.diagnostics:
+    if built is not None and all(is_lint(found.code) for found in built.diagnostics):
         become(built.executable, built.model_dir, request.program, request.arguments)
 
 
@@ -42,7 +49,7 @@ def parse(argv: Sequence[str]) -> Request | None:
         return None
     own, arguments = _split(argv[1:])
     values: dict[str, str] = {}
-    consts: list[tuple[str, str]] = []
+    consts: list[str] = []
     programs: list[str] = []
     level, strict = 3, False
     rest = iter(own)
@@ -50,10 +57,7 @@ def parse(argv: Sequence[str]) -> Request | None:
         if word in _VALUES:
             values[_VALUES[word]] = next(rest, "")
         elif word == "--const":
-            name, equals, value = next(rest, "").partition("=")
-            if not equals or not name.strip() or not value.strip():
-                return None
-            consts.append((name.strip(), value.strip()))
+            consts.append(next(rest, ""))
         elif word == "--strict-index":
             strict = True
         elif word in ("-O0", "-O1", "-O2", "-O3"):
@@ -64,7 +68,10 @@ def parse(argv: Sequence[str]) -> Request | None:
             programs.append(word)
     if len(programs) != 1 or "" in values.values():
         return None
-    options = Options(level, strict, consts=tuple(consts), **values)
+    try:
+        options = Options(level, strict, consts=all_consts(consts), **values)
+    except ValueError:
+        return None
     return Request(programs[0], options, tuple(arguments))
 
 

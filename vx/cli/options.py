@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vx.options import Options
+from vx.options import Options, all_consts
 
 ProgramArg = Annotated[str, typer.Argument(metavar="PROGRAM", help="A Vx source file.", show_default=False)]
 ModelOpt = Annotated[str | None, typer.Option("--model", metavar="DIR", help="The model directory of `import model;`.")]
@@ -39,12 +39,9 @@ def options_of(
     strict_index: bool = False,
     target: str | None = None,
 ) -> Options:
-    """The `Options` of a command line. A `--const` without `=` is a usage error."""
-    return Options(level, strict_index, machine, host, model, tuple(_const(text) for text in const or ()), target)
-
-
-def _const(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE, such as --const CTX=128", param_hint="--const")
-    return name.strip(), value.strip()
+    """The `Options` of a command line. A malformed or repeated `--const` is a usage error."""
+    try:
+        consts = all_consts(const or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--const") from error
+    return Options(level, strict_index, machine, host, model, consts, target)

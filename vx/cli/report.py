@@ -11,17 +11,21 @@ import typer
 
 from vx.build import COMPILER_FAULT
 from vx.cli.guard import ERRORS, FAULT
-from vx.diagnostics.report import CompileError, Diagnostic, Reporter
+from vx.diagnostics.report import CompileError, Diagnostic, Reporter, without_pedantic
 from vx.diagnostics.source import SourceMap
 
 
 class Session:
-    """One compilation of a command. As a context it prints a refusal and ends the command with its status."""
+    """One compilation of a command. As a context it prints a refusal and ends the command with its status.
 
-    def __init__(self, format_: str = "text") -> None:
+    `pedantic`: show also the lints that are hidden by default.
+    """
+
+    def __init__(self, format_: str = "text", pedantic: bool = False) -> None:
         self.sources = SourceMap()
         self.reporter = Reporter()
         self._format = format_
+        self._pedantic = pedantic
 
     def __enter__(self) -> Session:
         return self
@@ -36,6 +40,8 @@ class Session:
         from vx import __version__
         from vx.diagnostics import render
 
+        if not self._pedantic:
+            diagnostics = without_pedantic(diagnostics)
         if self._format == "json":
             print(render.render_json(diagnostics, self.sources), end="")
         elif self._format == "sarif":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
+from vx.cli.fast import is_lint
 from vx.cli.options import (
     ConstOpt,
     HostOpt,
@@ -46,10 +48,14 @@ def run(
         vx run program.vx -O0 --strict-index --const SIZE=64
     """
     from vx.build import build
+    from vx.diagnostics.report import without_pedantic
     from vx.launch.local import become
 
     options = options_of(model, machine, host, const, level, strict_index, target)
     with Session() as session:
         built = build(program, options, session.sources, session.reporter)
-        session.show(built.diagnostics)
+        session.show([found for found in built.diagnostics if not is_lint(found.code)])
+    lints = sum(is_lint(found.code) for found in without_pedantic(built.diagnostics))
+    if lints and not built.cached:
+        print(f"{lints} warning{'s' * (lints > 1)}, which `vx check {program}` shows", file=sys.stderr)
     become(built.executable, built.model_dir, program, arguments or ())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vx.cli.guard import guarded
-from vx.options import Options
+from vx.options import Options, all_consts
 
 if TYPE_CHECKING:
     from vx.cli.report import Session
@@ -42,10 +42,13 @@ def parse(argv: Sequence[str]) -> Invocation:
     words = list(argv)
     at = words.index("--") if "--" in words else len(words)
     own, json = _json_flag(words[:at])
-    found = _parser().parse_args(own)
-    options = Options(
-        found.O, found.strict_index, found.machine, found.host, found.model, tuple(found.const or ()), found.target
-    )
+    parser = _parser()
+    found = parser.parse_args(own)
+    try:
+        consts = all_consts(found.const)
+    except ValueError as error:
+        parser.error(str(error))
+    options = Options(found.O, found.strict_index, found.machine, found.host, found.model, consts, found.target)
     action = "run-jit" if found.run else found.action
     return Invocation(found.program, options, action, found.output, json, tuple(words[at + 1 :]))
 
@@ -82,25 +85,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", action="store_true", help="build and run; the same as --action run-jit")
     parser.add_argument("-o", dest="output", metavar="PATH", help="write the executable, object or text here")
     parser.add_argument("--model", metavar="DIR", help="the model directory")
-    parser.add_argument("--const", metavar="NAME=VALUE", action="append", type=_const, help="override a constant")
+    parser.add_argument("--const", metavar="NAME=VALUE", action="append", default=[], help="override a constant")
     parser.add_argument("--strict-index", action="store_true", help="check each dimension of an index")
     parser.add_argument("--target", metavar="TARGET", help="the target to compile for")
     parser.add_argument("-O", type=int, choices=range(4), default=3, metavar="0..3", help="optimisation level")
     return parser
 
 
-def _const(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
 def _main(invocation: Invocation) -> int:
     from vx.cli.report import Session, status_of
     from vx.diagnostics.report import CompileError
 
-    session = Session()
+    session = Session(pedantic=True)
     try:
         status = _act(invocation, session)
         found = session.reporter.diagnostics

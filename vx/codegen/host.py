@@ -66,7 +66,7 @@ HANDLERS = Handlers(
 )  # fmt: skip
 
 
-LONG_FUNCTION = 80
+LONG_FUNCTION = 60
 """Lines from which on a function is never inlined. LLVM would inline every function that has one caller; the
 one huge function that this makes of a program takes ten times as long to optimise and is no faster."""
 

@@ -16,7 +16,10 @@ MAX_ERRORS = 100
 """Errors kept per run; what comes after is counted and not kept."""
 
 MAX_WARNINGS = 200
-"""Warnings kept per run."""
+"""Warnings kept per run, those of `PEDANTIC` apart."""
+
+PEDANTIC = frozenset({"W1007", "W1013", "W1014"})
+"""Lints that most programs meet with reason (casts that are written out): shown only to those who ask."""
 
 
 class Level(Enum):
@@ -72,7 +75,7 @@ class Reporter:
     errors_dropped: int = 0
     _kept: list[Diagnostic] = field(default_factory=list)
     _seen: set[Diagnostic] = field(default_factory=set)
-    _counts: dict[Level, int] = field(default_factory=lambda: {Level.ERROR: 0, Level.WARNING: 0})
+    _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("error", "warning", "pedantic"), 0))
 
     def error(
         self,
@@ -102,22 +105,22 @@ class Reporter:
         """Keep a ready-made diagnostic, unless it is already there or the limit is reached."""
         if diagnostic in self._seen:
             return
-        limit = MAX_ERRORS if diagnostic.level is Level.ERROR else MAX_WARNINGS
-        if self._counts[diagnostic.level] >= limit:
+        kind = "pedantic" if diagnostic.code in PEDANTIC else diagnostic.level.value
+        if self._counts[kind] >= (MAX_ERRORS if kind == "error" else MAX_WARNINGS):
             self.errors_dropped += diagnostic.level is Level.ERROR
             return
         self._seen.add(diagnostic)
-        self._counts[diagnostic.level] += 1
+        self._counts[kind] += 1
         self._kept.append(diagnostic)
 
     @property
     def full(self) -> bool:
         """Whether further errors are no longer kept, so that looking for more is pointless."""
-        return self._counts[Level.ERROR] >= MAX_ERRORS
+        return self._counts["error"] >= MAX_ERRORS
 
     @property
     def has_errors(self) -> bool:
-        return self._counts[Level.ERROR] > 0
+        return self._counts["error"] > 0
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -127,6 +130,11 @@ class Reporter:
         """Raise `CompileError` with everything reported so far if any of it is an error."""
         if self.has_errors:
             raise CompileError(self._kept)
+
+
+def without_pedantic(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics that everybody is to see."""
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic.code not in PEDANTIC)
 
 
 def _diagnostic(

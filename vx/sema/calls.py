@@ -256,13 +256,11 @@ def check_count(
 
 # ---- C functions -------------------------------------------------------------------------------
 def _extern(body: Body, item: ExternItem, node: ast.Call) -> tree.Value:
-    """A call of an `extern` function. Errors: E5002 outside `unsafe`, E6038 in a region."""
+    """A call of an `extern` function. Error: E5002 outside `unsafe`."""
     declared, name = item.node, item.node.name
     if not declared.is_safe and not body.unsafe:
         helps = ["put it in a block: `unsafe { … }`", "or declare it `safe fn` if it cannot do harm"]
         raise body.fail("E5002", f"calling `{name}`, a C function, needs `unsafe`", node.span, helps=helps)
-    if not body.on_host:
-        raise body.fail("E6038", f"`{name}` is a C function of the host, and this runs on a device", node.span)
     check_count(body, name, len(declared.params), node.args, node.span, declared.span)
     extern = extern_of(body, item)
     values = []

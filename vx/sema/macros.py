@@ -87,9 +87,7 @@ def _merged(parts: list[tree.Value]) -> list[tree.Value]:
 
 
 def print_value(body: Body, node: ast.Expr, span: Span) -> tree.Value:
-    """`Print` of one value. Errors: E3012 for what cannot be printed, E6038 on a device."""
-    if not body.on_host:
-        raise body.fail("E6038", "printing is done by the host, and this runs on a device", span)
+    """`Print` of one value. Error: E3012 for what cannot be printed."""
     value = operators.operand(body, node)
     type_ = value.type
     if isinstance(type_, tree.Tensor):

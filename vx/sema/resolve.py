@@ -255,11 +255,22 @@ def as_expression(arg: ast.GenericArg) -> ast.Expr | None:
     return None if isinstance(arg, _TYPE_NODES) else arg
 
 
+def _names_type(env: Env, arg: ast.GenericArg) -> bool:
+    """Whether a plain name given as a generic argument is that of a type."""
+    if not isinstance(arg, ast.PathType) or len(arg.segments) != 1:
+        return False
+    name = arg.segments[0]
+    bound = env.bindings.get(name)
+    if bound is not None:
+        return not isinstance(bound, ConstArg | tree.Place)
+    return name in _ELEMENTS or isinstance(lookup(env.scope, name), StructItem | EnumItem | AliasItem)
+
+
 def _const_arg(session: Session, env: Env, param: ast.GenericParam, arg: ast.GenericArg, param_env: Env) -> ConstArg:
     assert param.type is not None
     want = resolve_type(session, param_env, param.type)
     node = as_expression(arg)
-    if node is None:
+    if node is None or _names_type(env, arg):
         raise session.fail("E0307", f"`{param.name}` is a const parameter, and this is a type", arg.span)
     value = constants.constant(session, env, node, want)
     if value.type != want or not isinstance(value, tree.Const):
