@@ -60,7 +60,8 @@ def _parameter(parameter: Any) -> str:
     if parameter.param_type_name == "option":
         takes = "" if parameter.is_flag else f" {name or parameter.name.upper()}"
         name = ", ".join(parameter.opts) + takes
-    return f"| `{name}` | {parameter.help or ''} |\n".replace("|default", "\\|default")
+    cell = name.replace("|", "\\|")
+    return f"| `{cell}` | {parameter.help or ''} |\n"
 
 
 def main() -> None:

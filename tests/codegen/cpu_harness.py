@@ -11,7 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from vx.codegen.cpu import emit_regions
+from vx.codegen.cpu import emit_level_modules, emit_regions
 from vx.codegen.target import X86_64
 from vx.kernels import ir
 
@@ -87,10 +87,14 @@ def cpu_levels() -> list[int]:
 class Compiled:
     """Regions as callable machine code."""
 
-    def __init__(self, regions: Sequence[ir.Region], opt: int = 2) -> None:
-        self.text = emit_regions(regions, X86_64)
+    def __init__(self, regions: Sequence[ir.Region], opt: int = 2, per_level: bool = False) -> None:
+        texts = emit_level_modules(regions, X86_64) if per_level else [emit_regions(regions, X86_64)]
+        self.text = "\n".join(texts)
         machine = llvm.Target.from_triple(X86_64.triple).create_target_machine(opt=opt, jit=True)
-        module = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{self.text}')
+        parsed = [llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{text}') for text in texts]
+        module = parsed[0]
+        for other in parsed[1:]:
+            module.link_in(other)
         module.verify()
         if opt:
             builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=opt))

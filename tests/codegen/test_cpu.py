@@ -13,7 +13,7 @@ from cpu_regions import add, at, binary, call, launched, lit, loop, mul, plus, r
 from vx.kernels import ir
 
 LEVELS = cpu_levels()
-I, J, K, P, T = var(1), var(2), var(3), var(4), var(5)
+A, J, K, P, T = var(1), var(2), var(3), var(4), var(5)
 SIZES = [1, 3, 7, 17, 172, 288]
 RNG = np.random.default_rng(7)
 
@@ -42,19 +42,20 @@ def on_all_levels(made: ir.Region, tensors: Sequence[np.ndarray[Any, Any]], out:
         assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("rows", SIZES)
-@pytest.mark.parametrize("columns", SIZES)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 7), (7, 288), (17, 172), (172, 17), (288, 3), (300, 96)])
 def test_matrix_times_vector(rows: int, columns: int) -> None:
-    body = ir.Store(2, at(I), add(K, columns, mul(load(0, (columns, I), K), load(1, K))))
-    kernel, launch = launched([loop(I, rows, body)])
+    body = ir.Store(2, at(A), add(K, columns, mul(load(0, (columns, A), K), load(1, K))))
+    kernel, launch = launched([loop(A, rows, body)])
     made = region(["f32", "f32", "f32"], [launch], kernels=[kernel])
     w, x, y = f32(rows, columns), f32(columns), np.full(rows, np.nan, np.float32)
     on_all_levels(made, [w, x, y], 2, w.astype(np.float64) @ x)
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 7, 5), (17, 17, 17), (64, 48, 32), (5, 172, 288)])
+@pytest.mark.parametrize(
+    ("sizes", "dynamic"),
+    [((1, 1, 1), False), ((3, 7, 5), True), ((17, 17, 17), False), ((70, 48, 32), True), ((5, 172, 288), False)],
+)
 @pytest.mark.parametrize("form", ["AB", "ABt", "AtB"])
-@pytest.mark.parametrize("dynamic", [False, True])
 def test_matrix_product(sizes: tuple[int, int, int], form: str, dynamic: bool) -> None:
     m, n, k = sizes
     a = load(0, (k, P), K) if form != "AtB" else load(0, (m, K), P)
@@ -80,11 +81,11 @@ def test_gated_pair_shares_one_loop(n: int) -> None:
     xn = mul(load(2, K), load(3, K))
     x2 = mul(load(2, J), load(3, J))
     body = (
-        ir.Let(g, mul(add(K, n, mul(load(0, (n, I), K), xn)), scale)),
-        ir.Let(u, mul(add(J, n, mul(load(1, (n, I), J), x2)), norm)),
-        ir.Store(4, at(I), mul(binary("/", g, plus(lit(1.0, "f32"), call("exp", ir.Unary("-", g, "f32")))), u)),
+        ir.Let(g, mul(add(K, n, mul(load(0, (n, A), K), xn)), scale)),
+        ir.Let(u, mul(add(J, n, mul(load(1, (n, A), J), x2)), norm)),
+        ir.Store(4, at(A), mul(binary("/", g, plus(lit(1.0, "f32"), call("exp", ir.Unary("-", g, "f32")))), u)),
     )
-    kernel, launch = launched([loop(I, 2 * n, *body)])
+    kernel, launch = launched([loop(A, 2 * n, *body)])
     made = region(["f32"] * 5, [ir.Let(scale, norm), launch], kernels=[kernel])
     w1, w3, x, w = f32(2 * n, n), f32(2 * n, n), f32(n), f32(n)
     r = 1 / np.sqrt((x.astype(np.float64) ** 2).mean() + 1e-5)
@@ -98,7 +99,7 @@ def test_softmax_of_rows(n: int) -> None:
     rows = loop(
         P, 5,
         ir.Let(m, add(K, n, load(0, (n, P), K), op="max")),
-        loop(I, n, ir.Store(1, at((n, P), I), call("exp", binary("-", load(0, (n, P), I), m)))),
+        loop(A, n, ir.Store(1, at((n, P), A), call("exp", binary("-", load(0, (n, P), A), m)))),
         ir.Let(total, add(J, n, load(1, (n, P), J))),
         loop(T, n, ir.Store(1, at((n, P), T), binary("/", load(1, (n, P), T), total))),
     )  # fmt: skip
@@ -116,7 +117,7 @@ def test_normalised_rows(n: int) -> None:
         P, 3,
         ir.Let(mean, binary("/", add(K, n, load(0, (n, P), K)), lit(n, "f32"))),
         ir.Let(variance, binary("/", add(J, n, mul(deviation, deviation)), lit(n, "f32"))),
-        loop(I, n, ir.Store(1, at((n, P), I), mul(binary("-", load(0, (n, P), I), mean), call("rsqrt", plus(variance, lit(1e-5, "f32")))))),
+        loop(A, n, ir.Store(1, at((n, P), A), mul(binary("-", load(0, (n, P), A), mean), call("rsqrt", plus(variance, lit(1e-5, "f32")))))),
     )  # fmt: skip
     x = f32(3, n)
     d = x.astype(np.float64) - x.astype(np.float64).mean(1, keepdims=True)
@@ -136,7 +137,7 @@ def test_attention_with_a_private_row(keys: int, width: int) -> None:
         P, heads, ir.Alloc(4),
         loop(T, count, ir.Store(4, at(T), mul(score, lit(0.125, "f32")))),
         ir.Let(m, add(K, count, load(4, K), op="max")),
-        loop(I, count, ir.Store(4, at(I), call("exp", binary("-", load(4, I), m)))),
+        loop(A, count, ir.Store(4, at(A), call("exp", binary("-", load(4, A), m)))),
         ir.Let(total, add(K, count, load(4, K))),
         loop(J, width, ir.Store(3, at((width, P), J), binary("/", add(T, count, mul(load(4, T), load(2, (stride, T), (width, P), J))), total))),
     )  # fmt: skip
@@ -181,26 +182,26 @@ def test_online_softmax_in_lock_step(n: int) -> None:
 def test_masked_statements() -> None:
     y = var(10, "f32")
     body = (
-        ir.Let(y, load(0, I), True),
+        ir.Let(y, load(0, A), True),
         ir.If(
-            ir.Binary(">", load(0, I), lit(0.5, "f32"), "bool"),
-            (ir.Set(y, mul(y, lit(2.0, "f32"))), ir.Store(1, at(I), load(0, I, -1))),
-            (ir.If(ir.Binary("<", load(0, I), lit(-0.5, "f32"), "bool"), (ir.Set(y, lit(9.0, "f32")),), ()),),
+            ir.Binary(">", load(0, A), lit(0.5, "f32"), "bool"),
+            (ir.Set(y, mul(y, lit(2.0, "f32"))), ir.Store(1, at(A), load(0, A, -1))),
+            (ir.If(ir.Binary("<", load(0, A), lit(-0.5, "f32"), "bool"), (ir.Set(y, lit(9.0, "f32")),), ()),),
         ),
-        ir.Store(2, at(I), y),
+        ir.Store(2, at(A), y),
     )
     n = 77
     x, a = f32(n), f32(n)
     x[0] = 0
     expected = np.where(x > 0.5, x * 2, np.where(x < -0.5, 9, x))
-    made = region(["f32"] * 3, [loop(I, n, *body)])
+    made = region(["f32"] * 3, [loop(A, n, *body)])
     on_all_levels(made, [x, a, f32(n)], 2, expected)
     on_all_levels(made, [x, a, f32(n)], 1, np.where(x > 0.5, np.roll(x, 1), a))
 
 
 def test_a_loop_that_carries_is_not_vectorised() -> None:
     n = 50
-    made = region(["f32"], [loop(I, n, ir.Store(0, at(I), plus(load(0, I, -1), load(0, I))), parallel=False, low=1)])
+    made = region(["f32"], [loop(A, n, ir.Store(0, at(A), plus(load(0, A, -1), load(0, A))), parallel=False, low=1)])
     x = f32(n)
     on_all_levels(made, [x], 0, np.cumsum(x.astype(np.float64)))
 
@@ -208,8 +209,8 @@ def test_a_loop_that_carries_is_not_vectorised() -> None:
 @pytest.mark.parametrize("elem", ["f16", "bf16"])
 def test_sixteen_bit_weights(elem: str) -> None:
     rows, n = 21, 133
-    weight = ir.Cast(ir.Load(0, at((n, I), K), elem), "f32")
-    made = region([elem, "f32", "f32"], [loop(I, rows, ir.Store(2, at(I), add(K, n, mul(weight, load(1, K)))))])
+    weight = ir.Cast(ir.Load(0, at((n, A), K), elem), "f32")
+    made = region([elem, "f32", "f32"], [loop(A, rows, ir.Store(2, at(A), add(K, n, mul(weight, load(1, K)))))])
     w, x = f32(rows, n), f32(n)
     bits = (w.view(np.uint32) >> 16).astype(np.uint16)
     exact = (bits.astype(np.uint32) << 16).view(np.float32) if elem == "bf16" else w.astype(np.float16)
@@ -237,9 +238,9 @@ def test_conversion_to_sixteen_bits_rounds_to_even() -> None:
     x = np.concatenate([np.array(special, np.float32), f32(2000), f32(2000) * 1e-5, f32(2000) * 3e4])
     n = len(x)
     made = region(["f32", "f16", "bf16", "f32", "f32"], [loop(
-        I, n,
-        ir.Store(1, at(I), ir.Cast(load(0, I), "f16")), ir.Store(2, at(I), ir.Cast(load(0, I), "bf16")),
-        ir.Store(3, at(I), ir.Cast(ir.Load(1, at(I), "f16"), "f32")), ir.Store(4, at(I), ir.Cast(ir.Load(2, at(I), "bf16"), "f32")),
+        A, n,
+        ir.Store(1, at(A), ir.Cast(load(0, A), "f16")), ir.Store(2, at(A), ir.Cast(load(0, A), "bf16")),
+        ir.Store(3, at(A), ir.Cast(ir.Load(1, at(A), "f16"), "f32")), ir.Store(4, at(A), ir.Cast(ir.Load(2, at(A), "bf16"), "f32")),
     )])  # fmt: skip
     compiled = Compiled([made])
     with np.errstate(over="ignore"):
@@ -262,10 +263,10 @@ def test_other_element_types(elem: str) -> None:
     n = 37
     x = RNG.integers(1, 100, (n, n)).astype(DTYPES[elem])
     y = RNG.integers(1, 100, n).astype(DTYPES[elem])
-    product = mul(ir.Load(0, at((n, I), K), elem), ir.Load(1, at(K), elem), elem)
+    product = mul(ir.Load(0, at((n, A), K), elem), ir.Load(1, at(K), elem), elem)
     made = region(
         [elem] * 3,
-        [loop(I, n, ir.Store(2, at(I), binary("/", add(K, n, product, elem), ir.Load(1, at(I), elem), elem)))],
+        [loop(A, n, ir.Store(2, at(A), binary("/", add(K, n, product, elem), ir.Load(1, at(A), elem), elem)))],
     )
     with np.errstate(over="ignore"):
         total = (x @ y).astype(DTYPES[elem])
@@ -294,7 +295,7 @@ def test_segments_of_one_launch_and_out_scalars() -> None:
     """Three loops of different cost in one launch; a scalar that the region changes comes back."""
     n, count = 100, var(20, "i32")
     nests = [
-        loop(I, 40, ir.Store(1, at(I), add(K, n, mul(load(0, (n, I), K), load(0, K))))),
+        loop(A, 40, ir.Store(1, at(A), add(K, n, mul(load(0, (n, A), K), load(0, K))))),
         loop(P, 7, loop(J, 13, ir.Store(2, at((13, P), J), ir.Cast(ir.Affine(0, ((1, P), (100, J))), "f32")))),
         loop(T, 1000, ir.Store(3, at(T), mul(load(0, T), ir.Cast(count, "f32")))),
     ]

@@ -9,13 +9,12 @@ import random
 from typing import Any
 
 import numpy as np
-import pytest
 from cpu_harness import Compiled, cpu_levels, run_at
 from cpu_regions import at, binary, call, launched, lit, loop, region, var
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vx.kernels import affine, ir
+from vx.kernels import ir
 from vx.kernels.interpret import interpret
 
 SIZE = 3000
@@ -326,8 +325,7 @@ def _check(choose: random.Random) -> None:
             np.testing.assert_array_equal(out_int, np.array(expected[OUT_INT], np.int32), err_msg=f"level {level}")
 
 
-@pytest.mark.parametrize("_", range(1))
 @given(choose=st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
-def test_random_regions(_: int, choose: random.Random) -> None:
+@settings(max_examples=15, deadline=None)
+def test_random_regions(choose: random.Random) -> None:
     _check(choose)

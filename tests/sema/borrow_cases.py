@@ -50,9 +50,10 @@ def diagnostics(path: Path, source: str) -> tuple[tuple[Diagnostic, ...], Source
     return tuple(item for item in reporter.diagnostics if item.level is Level.ERROR), sources
 
 
-def check_case(path: Path, body: str) -> None:
+def check_case(path: Path, body: str, imports: str = "") -> None:
     """Check that a function body raises exactly the errors noted in it."""
     source = f"{PRELUDE}fn main() -> i32 {{\n{body}\n  0\n}}\n" if "fn main" not in body else PRELUDE + body
+    source = imports + source
     found, sources = diagnostics(path, source)
     got = sorted((sources.line_col(d.span)[0], d.code) for d in found)
     wanted = [

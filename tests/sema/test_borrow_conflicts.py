@@ -54,7 +54,60 @@ fn other() -> i32 {""",
   both(&mut m[1], &m[1]);  //! E4002""",
     "rows with unknown numbers": """
   let mut m = matrix();
-  for i in 0..3 { both(&mut m[i], &m[i + 1]); }  //! E4002""",
+  for i in 0..3 { for j in 0..3 { both(&mut m[i], &m[j]); } }  //! E4002""",
+    "rows a constant apart": """
+  let mut m = matrix();
+  for i in 0..3 { both(&mut m[i], &m[i + 1]); }
+  for i in 0..3 { both(&mut m[2 * i + 1], &m[2 * i]); }
+  for i in 0..3 { both(&mut m[i + 1], &m[1 + i]); }  //! E4002""",
+    "rows a constant apart, kept into the next round": """
+  let mut m = matrix();
+  let t = tensor();
+  let mut before = &t;
+  for i in 0..3 {
+    change(&mut m[i + 1]);  //! E4002
+    look(before);
+    before = &m[i + 2];
+  }""",
+    "rows a constant apart, but the number changes": """
+  let mut m = matrix();
+  let mut i = 0;
+  let r = &mut m[i];
+  i += 1;
+  look(&m[i - 1]);  //! E4003
+  look(&m[i]);      //! E4003
+  change(r);""",
+    "rows a constant apart, but the number is lent": """
+  let mut m = matrix();
+  let mut i = 0;
+  let p = &mut i;
+  let r = &mut m[i];  //! E4003
+  *p = 1;
+  look(&m[i + 1]);  //! E4003
+  change(r);""",
+    "rows by numbers from a tensor": """
+  let mut m = matrix();
+  let k = Tensor<i32, [2]>::new();
+  both(&mut m[k[0]], &m[k[0] + 1]);  //! E4002""",
+    "rows a constant apart, in numbers that wrap around": """
+  let mut m = matrix();
+  let n : u8 = 200;
+  parts(&mut m[0..n], &m[n + 60..4]);  //! E4002
+  0
+}
+fn parts(a : &mut Tensor<f32, [?, 4]>, b : &Tensor<f32, [?, 4]>) -> void { a[0][0] = b[0][0]; }
+fn other() -> i32 {""",
+    "slices that meet": """
+  let mut v = Tensor<f32, [8]>::new();
+  for n in 1..3 {
+    parts(&mut v[0..n], &v[n..8]);
+    parts(&mut v[n..2 * n], &v[0..n]);
+    parts(&mut v[n..2 * n], &v[0..n + 1]);  //! E4002
+  }
+  0
+}
+fn parts(a : &mut Tensor<f32, [?]>, b : &Tensor<f32, [?]>) -> void { a[0] = b[0]; }
+fn other() -> i32 {""",
     "slices apart": """
   let mut m = matrix();
   let low = &mut m[0..2];

@@ -35,12 +35,12 @@ CASES = {
     "comptime_recursion": "fn f<const N : i32>() -> i32 { if comptime N == 0 { 0 } else { f<N - 1>() + N } }\nfn main() -> i32 { f<20>() }",
     "pruned_branch": "fn f<const N : i32>() -> i32 { if comptime N > 2 { N } else { nonsense(1.5 + true) } }\nfn main() -> i32 { f<3>() }",
     "comptime_needs_constant": "let n = 3;  let mut m = n;\n if comptime m > 2 { }  //! E0301",
-    "comptime_assert": "const N : i32 = 3;\nfn main() -> i32 {\n comptime { assert(N == 4, \"N is 4\");  //! E8002\n }\n 0 }",
-    "comptime_assert_holds": "const N : i32 = 3;\nfn main() -> i32 { comptime { assert(N == 3, \"N is 3\"); }  0 }",
-    "comptime_in_instance": "fn f<const N : i32>() -> i32 {\n comptime { assert(N % 4 == 0, \"a multiple of 4\"); }  //! E8002\n N }\n"
+    "comptime_assert": 'const N : i32 = 3;\nfn main() -> i32 {\n comptime { assert(N == 4, "N is 4");  //! E8002\n }\n 0 }',
+    "comptime_assert_holds": 'const N : i32 = 3;\nfn main() -> i32 { comptime { assert(N == 3, "N is 3"); }  0 }',
+    "comptime_in_instance": 'fn f<const N : i32>() -> i32 {\n comptime { assert(N % 4 == 0, "a multiple of 4"); }  //! E8002\n N }\n'
     "fn main() -> i32 { f<8>() + f<6>() }",
-    "comptime_loop": "fn main() -> i32 { comptime { let mut s = 0;  for i in 0..10 { s += i; }  assert(s == 45, \"sum\"); }  0 }",
-    "comptime_run_time": "fn f() -> i32 { 3 }\nfn main() -> i32 { let t = f();\n comptime { assert(t == 3, \"t\"); }  //! E0301\n 0 }",
+    "comptime_loop": 'fn main() -> i32 { comptime { let mut s = 0;  for i in 0..10 { s += i; }  assert(s == 45, "sum"); }  0 }',
+    "comptime_run_time": 'fn f() -> i32 { 3 }\nfn main() -> i32 { let t = f();\n comptime { assert(t == 3, "t"); }  //! E0301\n 0 }',
     "constant_calls": "fn sq(n : i32) -> i32 { n * n }\nconst N : i32 = sq(4) + 1;\nfn main() -> i32 { let t = Tensor<f32, [N]>::new();  let a : i64 = t.extent(0);  0 }",
     "constant_cycle": "const A : i32 = B + 1;\nconst B : i32 = A;  //! E0303\nfn main() -> i32 { A }",
     "constant_not": 'extern "C" { safe fn f() -> i32; }\nconst A : i32 = f();  //! E0301\nfn main() -> i32 { A }',

@@ -56,7 +56,9 @@ def test_names(name: str, tmp_path: Path) -> None:
 
 def messages(path: Path, source: str, **options: object) -> list[str]:
     _, found, _ = checked(path, whole(source), **options)  # type: ignore[arg-type]
-    return [" ".join([d.code, d.message, *d.notes, *(h.text for h in d.helps), *(x.text for x in d.labels)]) for d in found]
+    return [
+        " ".join([d.code, d.message, *d.notes, *(h.text for h in d.helps), *(x.text for x in d.labels)]) for d in found
+    ]
 
 
 def test_a_program_needs_main(tmp_path: Path) -> None:
@@ -114,7 +116,9 @@ def test_modules_may_import_each_other(tmp_path: Path) -> None:
 
 
 def test_a_program_may_have_an_option_of_its_own(tmp_path: Path) -> None:
-    accepted(tmp_path, "enum Option<T> { Some(T), None }\nfn main() -> i32 { let a : Option<i32> = Option<i32>::Some(3); 0 }")
+    accepted(
+        tmp_path, "enum Option<T> { Some(T), None }\nfn main() -> i32 { let a : Option<i32> = Option<i32>::Some(3); 0 }"
+    )
 
 
 def test_model_import_without_a_model(tmp_path: Path) -> None:

@@ -23,13 +23,15 @@ Topology Island { memory: Memory::LDS, visible: [Memory::LDS], arch: nvptx64 }
 X = "let x = Tensor<f32, [4]>::new();\n"
 
 BUILTIN = {
-    "transfer": X + "let d = transfer(x, Memory::GPU_HBM);  let e = transfer(d, Memory::CPU_DRAM);  let a : f32 = e[0];",
+    "transfer": X
+    + "let d = transfer(x, Memory::GPU_HBM);  let e = transfer(d, Memory::CPU_DRAM);  let a : f32 = e[0];",
     "two_spellings": X + "let d : Tensor<f32, [4], Memory::GPU_HBM> = transfer(x, Topology::GPU[0]);",
     "other_instance": X + "let d : Tensor<f32, [4], Topology::GPU[1]> = transfer(x, Topology::GPU[0]);  //! E3001",
     "place_left_to_value": X + "let d : Tensor<f32, [4]> = transfer(x, Topology::GPU[0]);",
     "host_reads_device": X + "let d = transfer(x, Memory::GPU_HBM);\n let a = d[0];  //! E6003",
     "host_writes_device": X + "let mut d = transfer(x, Memory::GPU_HBM);\n d[0] = 1.0;  //! E6003",
-    "host_computes_with_device": X + "let d = transfer(x, Memory::GPU_HBM);\n let a = d * 2.0;  //! E6003\n let b = dot(x, d);  //! E6003",
+    "host_computes_with_device": X
+    + "let d = transfer(x, Memory::GPU_HBM);\n let a = d * 2.0;  //! E6003\n let b = dot(x, d);  //! E6003",
     "host_prints_device": X + "let d = transfer(x, Memory::GPU_HBM);\n print(d);  //! E6003",
     "host_copies_device": X + "let d = transfer(x, Memory::GPU_HBM);\n let e = d.copy();  //! E6003",
     "host_sees_npu": X + "let d = transfer(x, Memory::NPU_HBM);  let a = d[0];",
@@ -42,8 +44,10 @@ BUILTIN = {
     "let a = transfer(r, Memory::CPU_DRAM)[0];\n let b = r[0];  //! E6003",
     "spawn_reads_host": X + "spawn on(Topology::GPU[0]) { let a = x[0]; }",
     "spawn_blind_to_host": X + "spawn on(Topology::NPU[0]) {\n let a = x[0];  //! E6003\n }",
-    "spawn_other_instance": X + "let d = transfer(x, Topology::GPU[1]);\n spawn on(Topology::GPU[0]) {\n let a = d[0];  //! E6003\n }",
-    "spawn_writes_scalar": X + "let d = transfer(x, Topology::GPU[0]);  let mut s : f32 = 0.0;  spawn on(Topology::GPU[0]) { s = dot(d, d); }  print(s);",
+    "spawn_other_instance": X
+    + "let d = transfer(x, Topology::GPU[1]);\n spawn on(Topology::GPU[0]) {\n let a = d[0];  //! E6003\n }",
+    "spawn_writes_scalar": X
+    + "let d = transfer(x, Topology::GPU[0]);  let mut s : f32 = 0.0;  spawn on(Topology::GPU[0]) { s = dot(d, d); }  print(s);",
     "spawn_in_spawn": "spawn on(Topology::GPU[0]) {\n spawn on(Topology::GPU[0]) { }  //! E6038\n }",
     "spawn_transfer": X + "spawn on(Topology::GPU[0]) {\n let d = transfer(x, Topology::GPU[0]);  //! E6038\n }",
     "spawn_return": "spawn on(Topology::GPU[0]) {\n return 1;  //! E3018\n }",
@@ -60,11 +64,16 @@ BUILTIN = {
     " spawn on(Topology::GPU[0]) {\n let a = f(&x);  //! E6001\n }  0 }",
     "device_into_host_function": "fn f(x : &Tensor<f32, [4]>) -> f32 { x[0] }\nfn main() -> i32 { let x = Tensor<f32, [4], Topology::GPU[0]>::new();\n f(&x);  //! E6003\n 0 }",
     "placed_parameter": "fn f(x : &Tensor<f32, [4], Topology::GPU[0]>) -> void { }\nfn main() -> i32 { let x = Tensor<f32, [4]>::new();\n f(&x);  //! E3003\n 0 }",
-    "landing": X + "let mut d = Tensor<f32, [8, 4], Topology::GPU[0]>::new();  let n = 3;  d[n] = transfer(x, Topology::GPU[0]);  d[0..n] = transfer(d[1..n + 1], Topology::GPU[0]);",
-    "landing_elsewhere": X + "let mut d = Tensor<f32, [4], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[1]);  //! E6039",
-    "landing_length": X + "let mut d = Tensor<f32, [5], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[0]);  //! E7005",
-    "landing_element": X + "let mut d = Tensor<f64, [4], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[0]);  //! E3009",
-    "device_into_host_variable": X + "let mut y = Tensor<f32, [4]>::new();  let d = transfer(x, Topology::GPU[0]);\n y = d;  //! E3009\n y = transfer(d, Memory::CPU_DRAM);",
+    "landing": X
+    + "let mut d = Tensor<f32, [8, 4], Topology::GPU[0]>::new();  let n = 3;  d[n] = transfer(x, Topology::GPU[0]);  d[0..n] = transfer(d[1..n + 1], Topology::GPU[0]);",
+    "landing_elsewhere": X
+    + "let mut d = Tensor<f32, [4], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[1]);  //! E6039",
+    "landing_length": X
+    + "let mut d = Tensor<f32, [5], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[0]);  //! E7005",
+    "landing_element": X
+    + "let mut d = Tensor<f64, [4], Topology::GPU[0]>::new();\n d = transfer(x, Topology::GPU[0]);  //! E3009",
+    "device_into_host_variable": X
+    + "let mut y = Tensor<f32, [4]>::new();  let d = transfer(x, Topology::GPU[0]);\n y = d;  //! E3009\n y = transfer(d, Memory::CPU_DRAM);",
     "reachable": "if comptime Reachable<Topology::CPU, Topology::GPU> { } else { nonsense(); }",
     "where_reachable": "fn f<A : Topology, B : Topology>() -> void where Reachable<A, B> { }\nfn main() -> i32 { f<Topology::CPU, Topology::GPU[0]>();\n"
     " f<Topology::AccCore[0], Topology::GPU[0]>();  0 }",
@@ -89,7 +98,8 @@ WITH_MACHINE = {
     "dtype": "let x = Tensor<f64, [4]>::new();\n let d = transfer(x, Topology::Device[0]);  //! E6026\n let e = Tensor<bf16, [4], Topology::Device[0]>::new();  //! E6026",
     "no_path": X + "let d = transfer(x, Topology::Island);  //! E6002",
     "device_blind_to_host": X + "spawn on(Topology::Device[0]) {\n let a = x[0];  //! E6003\n }",
-    "peer": X + "let d = transfer(x, Topology::Device[0]);  let e : Tensor<f32, [4], Topology::Device[1]> = transfer(d, Topology::Device[1]);",
+    "peer": X
+    + "let d = transfer(x, Topology::Device[0]);  let e : Tensor<f32, [4], Topology::Device[1]> = transfer(d, Topology::Device[1]);",
     "run_time_index": "let mut d = 1;  let x = Tensor<f32, [4]>::new();\n let y = transfer(x, Topology::Device[d]);  //! E6031",
 }
 
@@ -120,7 +130,9 @@ def test_cached_memory_may_be_read_along_a_path(tmp_path: Path) -> None:
 
 def test_function_without_on_has_an_instance_for_each_caller(tmp_path: Path) -> None:
     source = "fn first(v : &Tensor<f32, [4]>) -> f32 { v[0] }\n"
-    source += "fn main() -> i32 { let x = Tensor<f32, [4]>::new();  let d = transfer(x, Topology::GPU[0]);  first(&x);\n"
+    source += (
+        "fn main() -> i32 { let x = Tensor<f32, [4]>::new();  let d = transfer(x, Topology::GPU[0]);  first(&x);\n"
+    )
     source += " spawn on(Topology::GPU[0]) { first(&d);  first(&x); }  0 }"
     program = accepted(tmp_path, source)
     assert [key for key in program.functions if key.startswith("first")] == [

@@ -21,8 +21,10 @@ CASES = {
     "range_out": T + "let a = t[1..4];  //! E7003",
     "range_reversed": T + "let a = t[2..1];  //! E7003",
     "range_too_long": T + "let i = 0;  let j = i + 1;\n let a = t[j..j + 4];  //! E7003",
-    "range_static": T + "let i = 0;  let j = i + 1;  let a : &Tensor<f32, [2, 4]> = t[j..j + 2];  let b : &Tensor<f32, [2, 4]> = t[2 * j..2 * (j + 1)];",
-    "range_dynamic": T + "let i = 0;  let j = i + 1;  let k = j + i;\n let a : &Tensor<f32, [2, 4]> = t[j..k];  //! E3001",
+    "range_static": T
+    + "let i = 0;  let j = i + 1;  let a : &Tensor<f32, [2, 4]> = t[j..j + 2];  let b : &Tensor<f32, [2, 4]> = t[2 * j..2 * (j + 1)];",
+    "range_dynamic": T
+    + "let i = 0;  let j = i + 1;  let k = j + i;\n let a : &Tensor<f32, [2, 4]> = t[j..k];  //! E3001",
     "range_dynamic_fits": T + "let i = 0;  let j = i + 1;  let k = j + i;  let a : &Tensor<f32, [?, 4]> = t[j..k];",
     "row": T + "let r = t[1];  let a : &Tensor<f32, [4]> = r;  let b : f32 = r[2];",
     "row_is_no_tensor": T + "let r : Tensor<f32, [4]> = t[1];  //! E3001",
@@ -52,7 +54,8 @@ CASES = {
     "dot_elements": "let a = Tensor<i32, [4]>::new();  let v = Tensor<f32, [4]>::new();\n let b = dot(a, v);  //! E7002",
     "max_of_two": "let a : f64 = max(1.0, 2.0);  let b : i32 = max(3, 4);",
     "sum_of_bools": "let a = Tensor<bool, [4]>::new();\n let b = sum(a);  //! E7002",
-    "math": T + "let a : Tensor<f32, [4]> = v.exp().sqrt();  let b : Tensor<bool, [4]> = v.is_nan();  let c = v.max(0.0);",
+    "math": T
+    + "let a : Tensor<f32, [4]> = v.exp().sqrt();  let b : Tensor<bool, [4]> = v.is_nan();  let c = v.max(0.0);",
     "reshape": T + "let a : &Tensor<f32, [12]> = t.reshape([12]);  let b : &Tensor<f32, [2, 6]> = t.reshape([2, 6]);",
     "reshape_count": T + "let a = t.reshape([11]);  //! E7007",
     "reshape_gaps": T + "let a = t.t().reshape([12]);  //! E7008",
@@ -85,16 +88,21 @@ CASES = {
     "assign_whole": "let mut v = Tensor<f32, [4]>::new();  let w = Tensor<f32, [4]>::new();  v = w;  v = v * 2.0;",
     "assign_through": "fn f(out : &mut Tensor<f32, [4]>, v : &Tensor<f32, [4]>) -> void { out = v * 2.0;  out[1] = v[0]; }\nfn main() -> i32 { 0 }",
     "matmul_into": MT + "let mut c = Tensor<f32, [3, 3]>::new();  let u = t.t().copy();  matmul_into(&mut c, &t, &u);",
-    "matmul_into_shapes": MT + "let mut c = Tensor<f32, [3, 4]>::new();  let u = t.t().copy();\n matmul_into(&mut c, &t, &u);  //! E7001",
-    "matmul_into_shared": MT + "let mut c = Tensor<f32, [3, 3]>::new();  let u = t.t().copy();\n matmul_into(&c, &t, &u);  //! E3003",
+    "matmul_into_shapes": MT
+    + "let mut c = Tensor<f32, [3, 4]>::new();  let u = t.t().copy();\n matmul_into(&mut c, &t, &u);  //! E7001",
+    "matmul_into_shared": MT
+    + "let mut c = Tensor<f32, [3, 3]>::new();  let u = t.t().copy();\n matmul_into(&c, &t, &u);  //! E3003",
     "matmul_into_value": MT + "let a = matmul_into(&mut t, &t, &t);  //! E3012",
     "attention": "let mut o = Tensor<f32, [2, 8]>::new();  let q = Tensor<f32, [2, 8]>::new();  let k = Tensor<f16, [5, 8]>::new();\n"
     "flash_attention_into(&mut o, &q, &k, &k, 0.5);  flash_attention_into(&mut o, &q, &k, &k, 0.5, 3);",
     "attention_shapes": "let mut o = Tensor<f32, [2, 8]>::new();  let q = Tensor<f32, [2, 8]>::new();  let k = Tensor<f16, [5, 7]>::new();\n"
     "flash_attention_into(&mut o, &q, &k, &k, 0.5);  //! E7001",
-    "attention_rank": T + "let mut o = Tensor<f32, [3, 4]>::new();\n flash_attention_into(&mut o, &t, &v, &t, 0.5);  //! E7004",
-    "attention_scale": T + "let mut o = Tensor<f32, [3, 4]>::new();  let s : f64 = 1.0;\n flash_attention_into(&mut o, &t, &t, &t, s);  //! E3003",
-    "attention_count": T + "let mut o = Tensor<f32, [3, 4]>::new();\n flash_attention_into(&mut o, &t, &t, &t);  //! E3008",
+    "attention_rank": T
+    + "let mut o = Tensor<f32, [3, 4]>::new();\n flash_attention_into(&mut o, &t, &v, &t, 0.5);  //! E7004",
+    "attention_scale": T
+    + "let mut o = Tensor<f32, [3, 4]>::new();  let s : f64 = 1.0;\n flash_attention_into(&mut o, &t, &t, &t, s);  //! E3003",
+    "attention_count": T
+    + "let mut o = Tensor<f32, [3, 4]>::new();\n flash_attention_into(&mut o, &t, &t, &t);  //! E3008",
     "storage_only": "let t = Tensor<f8e4m3, [4]>::new();  let u : Tensor<f32, [4]> = t as f32;  let a = t[0] as f32;",
     "storage_only_arithmetic": "let t = Tensor<i4, [4]>::new();\n let u = t + t;  //! E3004",
     "storage_only_scalar": "fn f(a : i4) -> void { }  //! E3012\nfn main() -> i32 { 0 }",
@@ -112,7 +120,10 @@ def test_tensors(name: str, tmp_path: Path) -> None:
 
 
 def test_rows_and_elements(tmp_path: Path) -> None:
-    text = dumped(tmp_path, "let m = Tensor<f32, [3, 4]>::new();  let i = 1;  let r = m[i];  let a = m[i][2];  let s = m[0..2][1];")
+    text = dumped(
+        tmp_path,
+        "let m = Tensor<f32, [3, 4]>::new();  let i = 1;  let r = m[i];  let a = m[i][2];  let s = m[0..2][1];",
+    )
     assert "let r.2 : &Tensor<f32, [4]> = &m.0[copy i.1];" in text
     assert "let a.3 : f32 = copy m.0[copy i.1, 2i32];" in text
     assert "let s.4 : &Tensor<f32, [4]> = &m.0[0i32..2i32][1i32];" in text

@@ -23,23 +23,30 @@ CASES = {
     "variant_payload": E + S + "fn main() -> i32 {\n let e = E::One(1.5);  //! E3003\n 0 }",
     "variant_count": E + S + "fn main() -> i32 {\n let e = E::One();  //! E3008\n 0 }",
     "variant_unresolved": "let e = Some(1);  let f : Option<i32> = None;\n let g = None;  //! E0305",
-    "missing_case": C + "fn f(c : C) -> i32 {\n match c { C::Red => 1, C::Green => 2 }  //! E3101\n}\nfn main() -> i32 { 0 }",
-    "all_cases": C + "fn f(c : C) -> i32 { match c { C::Red => 1, C::Green => 2, C::Blue => 3 } }\nfn main() -> i32 { 0 }",
+    "missing_case": C
+    + "fn f(c : C) -> i32 {\n match c { C::Red => 1, C::Green => 2 }  //! E3101\n}\nfn main() -> i32 { 0 }",
+    "all_cases": C
+    + "fn f(c : C) -> i32 { match c { C::Red => 1, C::Green => 2, C::Blue => 3 } }\nfn main() -> i32 { 0 }",
     "rest": C + "fn f(c : C) -> i32 { match c { C::Red => 1, _ => 2 } }\nfn main() -> i32 { 0 }",
     "number_needs_rest": "let n = 3;\n let m = match n { 1 => 2, 2 => 3 };  //! E3101",
     "bool_cases": "let n = true;  let m = match n { true => 2, false => 3 };\n let k = match n { true => 1 };  //! E3101",
     "pattern_type": "let n = 3;\n let m = match n { 1.5 => 2, _ => 3 };  //! E3102",
     "pattern_variant_of_number": "let n = 3;\n match n { Some(x) => { } _ => { } }  //! E3102",
-    "pattern_other_enum": C + "enum D { X }\nfn f(c : C) -> i32 {\n match c { D::X => 1, _ => 2 }  //! E3102\n}\nfn main() -> i32 { 0 }",
-    "pattern_count": E + S + "fn f(e : E) -> i32 {\n match e { E::One(a, b) => 1, _ => 2 }  //! E3103\n}\nfn main() -> i32 { 0 }",
-    "pattern_unknown": C + "fn f(c : C) -> i32 {\n match c { C::Rod => 1, _ => 2 }  //! E0205\n}\nfn main() -> i32 { 0 }",
+    "pattern_other_enum": C
+    + "enum D { X }\nfn f(c : C) -> i32 {\n match c { D::X => 1, _ => 2 }  //! E3102\n}\nfn main() -> i32 { 0 }",
+    "pattern_count": E
+    + S
+    + "fn f(e : E) -> i32 {\n match e { E::One(a, b) => 1, _ => 2 }  //! E3103\n}\nfn main() -> i32 { 0 }",
+    "pattern_unknown": C
+    + "fn f(c : C) -> i32 {\n match c { C::Rod => 1, _ => 2 }  //! E0205\n}\nfn main() -> i32 { 0 }",
     "arm_types": "let n = 3;\n let m = match n { 1 => 2, _ => true };  //! E3010",
     "match_text": 'let s = "one";  let m = match s { "one" => 1, "two" => 2, _ => 3 };',
     "match_constant": "const A : i32 = 4;\nfn main() -> i32 { match 3 { A => 1, _ => 2 } }",
     "nested_missing": "fn f(o : Option<Option<i32>>) -> i32 {\n match o { Some(Some(x)) => x, None => 0 }  //! E3101\n}\nfn main() -> i32 { 0 }",
     "nested": "fn f(o : Option<Option<i32>>) -> i32 { match o { Some(Some(3)) => 1, Some(Some(x)) => x, Some(None) => 2, None => 0 } }\n"
     "fn main() -> i32 { f(Some(None)) }",
-    "match_as_statement": C + "fn f(c : C) -> void { match c { C::Red => { print(1); } _ => { } } }\nfn main() -> i32 { 0 }",
+    "match_as_statement": C
+    + "fn f(c : C) -> void { match c { C::Red => { print(1); } _ => { } } }\nfn main() -> i32 { 0 }",
     "try": "fn f() -> Result<i32, bool> { Ok(1) }\nfn g() -> Result<i64, bool> { let a = f()?;  Ok(a as i64) }\nfn main() -> i32 { 0 }",
     "try_option": "fn f() -> Option<i32> { None }\nfn g() -> Option<bool> { let a : i32 = f()?;  Some(a > 1) }\nfn main() -> i32 { 0 }",
     "try_other_error": "fn f() -> Result<i32, bool> { Ok(1) }\nfn g() -> Result<i32, i32> {\n f()?;  //! E3020\n Ok(1) }\nfn main() -> i32 { 0 }",
@@ -71,8 +78,10 @@ CASES = {
     "by_value_self": S + "impl S { fn take(self : S) -> i32 { self.a }  fn peek(self : &S) -> i32 { self.a }\n"
     "  fn bump(self : &mut S) -> void { self.a += 1; } }\n"
     "fn main() -> i32 { let mut s = S { a: 1, b: 2.0 };  s.bump();  s.peek() + s.take() }",
-    "borrow_advice": S + "fn f(s : &S) -> i32 { s.a }\nfn main() -> i32 { let s = S { a: 1, b: 2.0 };\n f(s)  //! E3003\n}",
-    "mutable_advice": S + "fn f(s : &mut S) -> void { }\nfn main() -> i32 { let mut s = S { a: 1, b: 2.0 };\n f(&s);  //! E3003\n 0 }",
+    "borrow_advice": S
+    + "fn f(s : &S) -> i32 { s.a }\nfn main() -> i32 { let s = S { a: 1, b: 2.0 };\n f(s)  //! E3003\n}",
+    "mutable_advice": S
+    + "fn f(s : &mut S) -> void { }\nfn main() -> i32 { let mut s = S { a: 1, b: 2.0 };\n f(&s);  //! E3003\n 0 }",
     "reference_to_reference": S + "fn f(s : &S) -> i32 { g(&s) }\nfn g(s : &S) -> i32 { s.a }\nfn main() -> i32 { 0 }",
 }
 
@@ -130,7 +139,10 @@ def test_fields_are_in_declaration_order_and_remember_how_they_were_written(tmp_
 
 
 def test_mutable_references_are_reborrowed(tmp_path: Path) -> None:
-    source = S + "fn f(s : &mut S) -> void { g(s);  g(s);  h(s); }\nfn g(s : &mut S) -> void { }\nfn h(s : &S) -> void { }\nfn main() -> i32 { 0 }"
+    source = (
+        S
+        + "fn f(s : &mut S) -> void { g(s);  g(s);  h(s); }\nfn g(s : &mut S) -> void { }\nfn h(s : &S) -> void { }\nfn main() -> i32 { 0 }"
+    )
     assert dumped(tmp_path, source, "f") == (
         "fn f(s.0 : &mut S) -> void {\n  g(&mut (*s.0));\n  g(&mut (*s.0));\n  h(&(*s.0));\n}"
     )

@@ -36,7 +36,7 @@ def test_warnings(name: str, tmp_path: Path) -> None:
 
 
 def test_the_library_gets_no_warnings(tmp_path: Path) -> None:
-    source = "import std::io;\nimport std::string;\nimport std::net;\nimport std::fs;\nfn main() -> i32 { let mut s = String::from(\"x\");  s.push_i64(3);  s.print();  0 }"
+    source = 'import std::io;\nimport std::string;\nimport std::net;\nimport std::fs;\nfn main() -> i32 { let mut s = String::from("x");  s.push_i64(3);  s.print();  0 }'
     program, found, _ = checked(tmp_path, whole(source))
     assert program is not None and not found
 

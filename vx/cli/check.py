@@ -21,7 +21,9 @@ class Format(StrEnum):
 
 def check(
     program: ProgramArg,
-    format_: Annotated[Format, typer.Option("--format", help="How to print what was found.")] = Format.TEXT,
+    format_: Annotated[
+        Format, typer.Option("--format", metavar="text|json|sarif", help="How to print what was found.")
+    ] = Format.TEXT,
     pedantic: Annotated[
         bool, typer.Option("--pedantic", help="Report also casts that widen, narrow or change nothing.")
     ] = False,

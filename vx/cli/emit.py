@@ -24,7 +24,7 @@ from vx.emit import Stage
 
 def emit(
     program: ProgramArg,
-    stage: Annotated[Stage, typer.Option("--stage", help="Which stage's output to print.")],
+    stage: Annotated[Stage, typer.Option("--stage", metavar="STAGE", help="tokens, ast, types, kernels, llvm or asm.")],
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="FILE", help="Write it here instead of printing it.")
     ] = None,

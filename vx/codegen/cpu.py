@@ -16,17 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vx.codegen.cpu_launch import emit_region
-from vx.codegen.cpu_library import Library
+from vx.codegen.cpu_launch import emit_module
 from vx.codegen.target import Target
 from vx.kernels import ir
 
 
-def emit_regions(regions: Sequence[ir.Region], target: Target, options: object = None) -> str:
-    """One module with a function for each region, for every processor level of the target; empty if there
-    are no regions."""
+def emit_regions(regions: Sequence[ir.Region], target: Target) -> str:
+    """One module with the C function of each region, for every processor level of the target; empty if
+    there are no regions."""
+    return emit_module(regions, target.levels, target.levels) if regions else ""
+
+
+def emit_level_modules(regions: Sequence[ir.Region], target: Target) -> list[str]:
+    """The same as one module per processor level, to be translated side by side and linked together."""
     if not regions:
-        return ""
-    library = Library()
-    functions = [text for region in regions for text in emit_region(region, target.levels, library)]
-    return "\n\n".join([*functions, library.definitions()]) + "\n"
+        return []
+    first, *others = target.levels
+    return [emit_module(regions, [first], target.levels), *(emit_module(regions, [level], ()) for level in others)]

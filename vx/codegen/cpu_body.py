@@ -98,11 +98,15 @@ class Bodies(Reductions):
         return False
 
     def _portions(self, tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
-        """As many reductions together as have their sums in registers."""
-        rows = max((task.lanes.count for task in tasks), default=1)
-        most = max(1, self.have.registers // 2 // max(rows if rows <= 8 else 1, 1))
-        for first in range(0, len(tasks), most):
-            yield tasks[first : first + most]
+        """As many reductions together as have their sums in half of the registers."""
+        first, sums = 0, 0
+        for number, task in enumerate(tasks):
+            own = self.sums_of(task)
+            if sums and sums + own > self.have.registers // 2:
+                yield tasks[first:number]
+                first, sums = number, 0
+            sums += own
+        yield tasks[first:]
 
     # ---- statements ----------------------------------------------------------------------------
     def _statement(self, group: Group, stmt: ir.Stmt) -> None:
@@ -157,7 +161,7 @@ class Bodies(Reductions):
 
     def _set(self, lanes: Lanes, var: ir.VarId, value: Val) -> None:
         slot = self._slot(lanes, var)
-        if lanes.mask is not None:
+        if lanes.mask is not None and slot.lanes > 1:  # else it is the same in all lanes, also in those that are off
             value = self.ops.select(lanes.mask, value, self._read_slot(slot))
         self.write_slot(slot, value)
 

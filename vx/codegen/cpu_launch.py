@@ -254,18 +254,18 @@ def _params(region: ir.Region) -> str:
     return ", ".join(parts)
 
 
-def _level_functions(known: Facts, have: Features, library: Library) -> list[str]:
+def _level_functions(known: Facts, have: Features, library: Library, linkage: str) -> list[str]:
+    """The functions of a region for one processor level; the region's own is visible as `linkage` says."""
     texts = []
     for number, kernel in enumerate(known.region.kernels):
         name = _kernel_name(known.region, number, have)
         header = f"define internal void @{name}(ptr %context, i64 %begin, i64 %end) nounwind {have.attributes}"
         text = FunctionText(header)
         frame = Frame(text, thread=True)
-        function = _Functions(text, have, known, library, frame)
-        function.kernel(kernel)
+        _Functions(text, have, known, library, frame).kernel(kernel)
         texts.append(text.finish(frame.begin()))
-    name = f'"{known.region.name}.{have.name}"'
-    text = FunctionText(f"define internal void @{name}({_params(known.region)}) nounwind {have.attributes}")
+    name = _level_name(known.region, have.level)
+    text = FunctionText(f"define {linkage} void {name}({_params(known.region)}) nounwind {have.attributes}")
     frame = Frame(text, thread=False)
     _Functions(text, have, known, library, frame).region()
     frame.end()
@@ -273,29 +273,40 @@ def _level_functions(known: Facts, have: Features, library: Library) -> list[str
     return texts
 
 
-def emit_region(region: ir.Region, levels: Sequence[CpuLevel], library: Library) -> list[str]:
-    """The functions of a region, its C function last."""
-    known = facts(region, library)
-    texts = [text for level in levels for text in _level_functions(known, features(level), library)]
-    return [*texts, _entry_point(region, levels)]
+def emit_module(regions: Sequence[ir.Region], own: Sequence[CpuLevel], entry: Sequence[CpuLevel]) -> str:
+    """A module with the functions of the levels `own` and, if `entry` names any, the regions' C functions,
+    which choose among those. What one module has and another needs is visible between them."""
+    library = Library()
+    alone = set(entry) <= set(own)
+    texts: list[str] = []
+    for region in regions:
+        known = facts(region, library)
+        for level in own:
+            texts += _level_functions(known, features(level), library, "internal" if alone and entry else "hidden")
+        if entry:
+            texts += [f"declare hidden void {_level_name(region, x)}({_params(region)})" for x in entry if x not in own]
+            texts.append(_entry_point(region, entry))
+    return "\n\n".join([*texts, library.definitions()]) + "\n"
+
+
+def _level_name(region: ir.Region, level: CpuLevel) -> str:
+    return symbol(f"{region.name}.{features(level).name}")
 
 
 def _entry_point(region: ir.Region, levels: Sequence[CpuLevel]) -> str:
     """Goes to the highest level that the processor has; levels ascend."""
     arguments = _params(region)
     lines = [f"define void {symbol(region.name)}({arguments}) nounwind {{"]
-    names = [f'@"{region.name}.{features(level).name}"' for level in levels]
     if len(levels) > 1:
         lines.append("  %level = call i32 @vx_cpu_level()")
     for number in range(len(levels) - 1, 0, -1):
-        level = levels[number].level
         lines += [
-            f"  %has{number} = icmp sge i32 %level, {level}",
+            f"  %has{number} = icmp sge i32 %level, {levels[number].level}",
             f"  br i1 %has{number}, label %go{number}, label %not{number}",
             f"go{number}:",
-            f"  call void {names[number]}({arguments})",
+            f"  call void {_level_name(region, levels[number])}({arguments})",
             "  ret void",
             f"not{number}:",
         ]
-    lines += [f"  call void {names[0]}({arguments})", "  ret void", "}"]
+    lines += [f"  call void {_level_name(region, levels[0])}({arguments})", "  ret void", "}"]
     return "\n".join(lines)

@@ -7,13 +7,23 @@ axis, counted from the start of the axis, so that a block is computed in the sam
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from vx.codegen.cpu_analysis import trips
 from vx.codegen.cpu_body import Bodies, outermost
 from vx.codegen.cpu_plan import CHUNK, Nest, plan
 from vx.codegen.cpu_text import known
-from vx.codegen.cpu_values import LANE, Lanes, Linear, scalar_index
+from vx.codegen.cpu_values import LANE, Lanes, Linear, Val, scalar_index
 from vx.kernels import affine, effects, ir
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A step along the last axis; `masked`: only the lanes that are still in range."""
+
+    lanes: int
+    group: int
+    masked: bool = False
 
 
 class Nests(Bodies):
@@ -141,31 +151,32 @@ class Nests(Bodies):
 
     def _blocks(self, lanes: Lanes, nest: Nest, low: str, high: str, row: str, row_end: str) -> None:
         position = low
-        for count, group in self._sizes(nest):
+        for block in self._sizes(nest):
 
-            def body(i: str, _: list[str], count: int = count, group: int = group) -> list[str]:
-                self._rows(lanes, nest, i, count, group, row, row_end)
+            def body(i: str, _: list[str], block: _Block = block) -> list[str]:
+                self._rows(lanes, nest, block, i, high, row, row_end)
                 return []
 
-            limit = self.text.sub(high, str(count * group - 1))
-            position, _ = self.text.loop(position, limit, count * group, [], body)
+            iterations = block.lanes * block.group
+            limit = high if block.masked else self.text.sub(high, str(iterations - 1))
+            position, _ = self.text.loop(position, limit, iterations, [], body)
 
-    def _sizes(self, nest: Nest) -> Iterator[tuple[int, int]]:
-        """The block sizes, each for what the one before leaves, in the order in which they run."""
+    def _sizes(self, nest: Nest) -> Iterator[_Block]:
+        """The blocks, each for what the one before leaves, in the order in which they run."""
         axis = nest.axes[-1]
         left = trips(axis.low, axis.high)
-        sizes = dict.fromkeys([(nest.lanes, nest.group), (nest.lanes, 1), (1, 1)])
-        for count, group in sizes:
+        rest = _Block(nest.lanes, 1, True) if self.have.masks and nest.across and nest.lanes > 1 else _Block(1, 1)
+        for block in dict.fromkeys([_Block(nest.lanes, nest.group), _Block(nest.lanes, 1), rest]):
             if left is None:
-                yield count, group
-            elif left >= count * group:
-                yield count, group
-                left %= count * group
+                yield block
+            elif left and (left >= block.lanes * block.group or block.masked):
+                yield block
+                left %= block.lanes * block.group
 
-    def _rows(self, lanes: Lanes, nest: Nest, i: str, count: int, group: int, row: str, row_end: str) -> None:
+    def _rows(self, lanes: Lanes, nest: Nest, block: _Block, i: str, high: str, row: str, row_end: str) -> None:
         """One block of the last axis, for all its rows."""
         if nest.rows == 1:
-            self.run([self._copy(lanes, nest, i, count, number) for number in range(group)], nest.body)
+            self.run(self._copies(lanes, nest, block, i, high), nest.body)
             return
         position = row
         for rows in (nest.rows, 1):
@@ -175,19 +186,25 @@ class Nests(Bodies):
                 for number in range(rows):
                     at = scalar_index(p).plus(Linear(number))
                     inner = lanes.inner({nest.axes[-2].var.id: at})
-                    copies += [self._copy(inner, nest, i, count, column) for column in range(group)]
+                    copies += self._copies(inner, nest, block, i, high)
                 self.run(copies, nest.body)
                 return []
 
             position, _ = self.text.loop(position, self.text.sub(row_end, str(rows - 1)), rows, [], body)
 
-    def _copy(self, lanes: Lanes, nest: Nest, i: str, count: int, number: int) -> Lanes:
-        """`count` iterations of the last axis, the `number`th vector after i."""
-        index = Linear(number * count, 1 if count > 1 else 0).plus(scalar_index(i))
-        bindings = {nest.axes[-1].var.id: index}
-        if count > 1:
-            bindings[LANE] = Linear(0, 1)
-        return lanes.inner(bindings, count)
+    def _copies(self, lanes: Lanes, nest: Nest, block: _Block, i: str, high: str) -> list[Lanes]:
+        """The copies of the body that run in lock step: vectors of iterations from i on."""
+        copies = []
+        for number in range(block.group):
+            index = Linear(number * block.lanes, 1 if block.lanes > 1 else 0).plus(scalar_index(i))
+            bindings = {nest.axes[-1].var.id: index}
+            if block.lanes > 1:
+                bindings[LANE] = Linear(0, 1)
+            copy = lanes.inner(bindings, block.lanes)
+            if block.masked:
+                copy.mask = self.ops.binary("<", self.value_of(index, block.lanes), Val(high, "i64"))
+            copies.append(copy)
+        return copies
 
     # ---- what does not change in a nest --------------------------------------------------------
     def _worth_hoisting(self, nest: Nest, own: set[ir.VarId]) -> bool:

@@ -20,6 +20,8 @@ from vx.kernels import affine, effects, ir
 
 ROWS = 4
 """Rows that share the vectors along a reduction."""
+_HEAVY = 100
+"""Operations in a body that is not copied for several vectors or rows."""
 CHUNK = 64
 """Iterations of a blocked outer axis that one cell of work takes together, so that what they share is read
 once from memory."""
@@ -29,13 +31,15 @@ once from memory."""
 class Nest:
     """Loops whose iterations are independent. The last axis is the one that `group` vectors of `lanes`
     iterations run along; if `rows` > 1, so many iterations of the last but one axis go with them.
-    `varying`: scalars that may differ between iterations that run together."""
+    `across`: no reduction runs along its own variable, so that a vector of iterations is as cheap with some
+    lanes off. `varying`: scalars that may differ between iterations that run together."""
 
     axes: tuple[ir.Axis, ...]
     body: tuple[ir.Stmt, ...]
     lanes: int = 1
     group: int = 1
     rows: int = 1
+    across: bool = False
     varying: frozenset[ir.VarId] = frozenset()
 
     @property
@@ -122,8 +126,8 @@ class _Planner:
         if reduces and all(along):
             nest = replace(nest, lanes=_fitting(min(ROWS, lanes), count))
         else:
-            nest = replace(nest, lanes=_fitting(lanes, count))
-            if reduces and not any(along) and nest.lanes > 1:
+            nest = replace(nest, lanes=_fitting(lanes, count), across=not any(along))
+            if reduces and not any(along) and nest.lanes > 1 and not self._heavy(nest.body):
                 nest = replace(nest, group=_grouped(nest.lanes, count))
         return self._blocked(nest, strides, reduces, any(along))
 
@@ -132,7 +136,7 @@ class _Planner:
 
     def _blocked(self, nest: Nest, strides: Strides, reduces: Sequence[ir.Reduce], along: bool) -> Nest:
         """Takes several iterations of another axis along if their reductions share loads."""
-        if not reduces or len(nest.axes) < 2 or nest.lanes == 1:
+        if not reduces or len(nest.axes) < 2 or nest.lanes == 1 or self._heavy(nest.body):
             return nest
         for axis in reversed(nest.axes[:-1]):
             var = axis.var.id
@@ -151,6 +155,10 @@ class _Planner:
 
     def _depends(self, offset: ir.Affine, var: ir.VarId) -> bool:
         return Strides(self.facts, Lanes(2, self.lanes, bindings={var: Linear(0, 1)})).differs(offset)
+
+    def _heavy(self, body: Sequence[ir.Stmt]) -> bool:
+        """Whether many copies of a body would make more code than they are worth."""
+        return sum(1 for e in effects.all_expressions(body) for _ in affine.walk(e)) > _HEAVY
 
     # ---- cost ----------------------------------------------------------------------------------
     def _cost(self, strides: Strides, body: Sequence[ir.Stmt], nest: Nest) -> float:

@@ -82,15 +82,21 @@ class Reductions(Expressions):
             here = here.outer
         return self.reduce_all([Task(lanes, reduce)])[0]
 
+    def _runs_along(self, task: Task) -> bool:
+        width = self.width(task.reduce.type, task.reduce.low, task.reduce.high)
+        return Strides(self.facts, task.lanes).along(task.reduce, task.lanes.count, width)
+
+    def sums_of(self, task: Task) -> int:
+        """How many vectors of sums a reduction has at least."""
+        return task.lanes.count if self._runs_along(task) else 1
+
     def reduce_all(self, tasks: Sequence[Task]) -> list[Val]:
         """The values of reductions over one range, in one loop as far as they run in the same direction."""
         results: dict[int, Val] = {}
         along: list[int] = []
         across: list[int] = []
         for number, task in enumerate(tasks):
-            width = self.width(task.reduce.type, task.reduce.low, task.reduce.high)
-            strides = Strides(self.facts, task.lanes)
-            (along if strides.along(task.reduce, task.lanes.count, width) else across).append(number)
+            (along if self._runs_along(task) else across).append(number)
         for numbers, runs_along in ((along, True), (across, False)):
             if numbers:
                 values = self._together([tasks[n] for n in numbers], runs_along)
@@ -246,7 +252,9 @@ class Reductions(Expressions):
             inner = lanes.inner({stmt.var.id: scalar_index(k)})
             value = self.evaluate(inner, stmt.value)
             now = self._read_slot(best)
-            better = self.ops.both(lanes.mask, self.ops.binary(">" if stmt.op == "max" else "<", value, now))
+            better = self.ops.binary(">" if stmt.op == "max" else "<", value, now)
+            if best.lanes > 1:
+                better = self.ops.both(lanes.mask, better)
             self.write_slot(best, self.ops.select(better, value, now))
             self.write_slot(at, self.ops.select(better, self.evaluate(inner, stmt.index), self._read_slot(at)))
             return []

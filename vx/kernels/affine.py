@@ -2,17 +2,18 @@
 
 Enters: integer `ir.Expr`s. Leaves: canonical `ir.Affine`s, intervals, and the set of things an
 expression depends on. Source integers may be i32; indices are computed in i64, so an overflow that
-would have wrapped becomes an index out of range, never a wrong element.
+would have wrapped becomes an index out of range, never a wrong element. What is divided keeps the
+arithmetic of its own type unless that cannot wrap: `h * 31 % n` is how hashes are brought into range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from vx.kernels import ir
 
 ZERO = ir.Affine(0)
-Interval = tuple[int | None, int | None]
 
 
 def const(value: int) -> ir.Affine:
@@ -67,7 +68,14 @@ def _is_index_type(name: str) -> bool:
     return name in ("i32", "i64", "u32", "u64", "i128", "u128")
 
 
-def of(expr: ir.Expr) -> ir.Affine:
+Interval = tuple[int | None, int | None]
+Ranges = Mapping[ir.VarId, Interval]
+"""Inclusive bounds of variables, where known."""
+
+UNKNOWN: Ranges = MappingProxyType({})
+
+
+def of(expr: ir.Expr, ranges: Ranges = UNKNOWN) -> ir.Affine:
     """An integer expression as an index."""
     match expr:
         case ir.Affine():
@@ -75,14 +83,47 @@ def of(expr: ir.Expr) -> ir.Affine:
         case ir.Lit(value=value):
             return const(int(value))
         case ir.Cast(operand=operand, type=to) if _is_index_type(to) and type_of(operand)[0] in "iu":
-            return of(operand)
+            return of(operand, ranges)
         case ir.Binary(op=op, left=left, right=right, type=t) if t[0] in "iu" and op in _AFFINE_OPS:
-            return _binary(op, of(left), of(right))
+            if op in "/%" and not (_never_wraps(left, ranges) and _never_wraps(right, ranges)):
+                return _atom(expr if t == "i64" else ir.Cast(expr, "i64"))
+            return _binary(op, of(left, ranges), of(right, ranges))
         case _:
             return _atom(expr if type_of(expr) == "i64" else ir.Cast(expr, "i64"))
 
 
 _AFFINE_OPS = frozenset("+-*/%")
+
+
+def _never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
+    """Whether an integer expression has the same value when it is computed in i64."""
+    t = type_of(expr)
+    match expr:
+        case ir.Affine() | ir.Lit():
+            return True
+        case ir.Cast(operand=x) if type_of(x)[0] in "iu":
+            return _never_wraps(x, ranges) and (_holds(t, type_of(x)) or _within(interval(of(x, ranges), ranges), t))
+        case ir.Binary(op=op, left=a, right=b) if op in _AFFINE_OPS:
+            if not (_never_wraps(a, ranges) and _never_wraps(b, ranges)):
+                return False
+            return op in "/%" or t == "i64" or _within(interval(of(expr, ranges), ranges), t)
+        case _:
+            return _holds("i64", t)
+
+
+def _limits(name: str) -> tuple[int, int]:
+    """The least and greatest value of an integer type."""
+    bits = int(name[1:])
+    return (0, (1 << bits) - 1) if name[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    return narrow == "bool" or _within(_limits(narrow), wide)
+
+
+def _within(values: Interval, type_: str) -> bool:
+    low, high = _limits(type_)
+    return values[0] is not None and values[1] is not None and low <= values[0] and values[1] <= high
 
 
 def _binary(op: str, a: ir.Affine, b: ir.Affine) -> ir.Affine:
@@ -204,10 +245,6 @@ def substitute_affine(a: ir.Affine, to: Mapping[ir.VarId, ir.Expr]) -> ir.Affine
 
 
 # ---- intervals -----------------------------------------------------------------------------------
-Ranges = Mapping[ir.VarId, Interval]
-"""Inclusive bounds of variables, where known."""
-
-
 def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
     """Inclusive bounds of an integer expression's value; None where unknown."""
     match expr:
@@ -217,7 +254,7 @@ def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
             return ranges.get(i, (None, None))
         case ir.Affine(const=c, terms=terms):
             return _sum_interval(c, terms, ranges)
-        case ir.Cast(operand=x) if type_of(x)[0] in "iub":
+        case ir.Cast(operand=x, type=to) if to[0] in "iu":
             return _cast_interval(x, expr.type, ranges)
         case ir.Binary(op=op, left=a, right=b) if op in "/%":
             return _division_interval(op, interval(a, ranges), interval(b, ranges))
@@ -227,10 +264,13 @@ def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
 
 def _cast_interval(operand: ir.Expr, to: str, ranges: Ranges) -> Interval:
     low, high = interval(operand, ranges)
-    if to == "i64" and type_of(operand) in ("u8", "u16", "bool"):
-        limit = {"u8": 255, "u16": 65535, "bool": 1}[type_of(operand)]
-        return max(low or 0, 0), min(limit if high is None else high, limit)
-    return low, high
+    source = type_of(operand)
+    if source in ("i8", "u8", "i16", "u16", "bool"):
+        least, most = (0, 1) if source == "bool" else _limits(source)
+        low, high = least if low is None else max(low, least), most if high is None else min(high, most)
+    if to == "bool" or _is_index_type(to) or _within((low, high), to):
+        return low, high
+    return _limits(to)
 
 
 def _sum_interval(constant: int, terms: tuple[tuple[int, ir.Expr], ...], ranges: Ranges) -> Interval:

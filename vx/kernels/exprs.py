@@ -85,7 +85,20 @@ def scalar(lo: Lowering, e: tree.Value) -> ir.Expr:
 
 def index(lo: Lowering, e: tree.Value) -> ir.Affine:
     """An index: evaluated here and now, however often it is used."""
-    return affine.of(lo.once("index", scalar(lo, e)))
+    return affine.of(_settled(lo, scalar(lo, e)), lo.ranges)
+
+
+def _settled(lo: Lowering, expr: ir.Expr) -> ir.Expr:
+    """An integer expression of which every part that may change is read now, so that it can be used later."""
+    if lo.stable(expr):
+        return expr
+    match expr:
+        case ir.Cast(operand=x, type=t) if affine.type_of(x)[0] in "iu":
+            return ir.Cast(_settled(lo, x), t)
+        case ir.Binary(op=op, left=a, right=b, type=t) if op in "+-*/%":
+            return ir.Binary(op, _settled(lo, a), _settled(lo, b), t)
+        case _:
+            return lo.let("index", expr)
 
 
 def _scalar(lo: Lowering, e: tree.Value) -> ir.Expr:

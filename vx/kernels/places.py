@@ -69,6 +69,7 @@ def _deref(lo: Lowering, ref: Val) -> Val:
 
 def _index(lo: Lowering, node: tree.Index, view: View, indices: tuple[tree.At | tree.Slice, ...]) -> View:
     offset = view.offset
+    kept = node.type.dims if isinstance(node.type, tree.Tensor) else ()
     extents: list[ir.Affine] = []
     strides: list[ir.Affine] = []
     for axis, item in enumerate(indices):
@@ -79,16 +80,30 @@ def _index(lo: Lowering, node: tree.Index, view: View, indices: tuple[tree.At | 
             if lo.strict_index:
                 _require_within(lo, at, extent, node.span)
             continue
-        low, high = exprs.index(lo, item.low), exprs.index(lo, item.high)
-        bounds.require_slice(lo, low, high, extent, node.span)
+        low, length = _range(lo, item, kept[len(extents)])
+        bounds.require_slice(lo, low, affine.add(low, length), extent, node.span)
         offset = affine.add(offset, affine.times(low, stride))
-        extents.append(affine.sub(high, low))
+        extents.append(length)
         strides.append(stride)
     rest = len(indices)
     result = View(view.buffer, view.elem, offset, (*extents, *view.extents[rest:]), (*strides, *view.strides[rest:]))
     if not lo.strict_index and any(isinstance(i, tree.At) for i in indices):
         _require_window(lo, result, node.span)
     return result
+
+
+def _range(lo: Lowering, item: tree.Slice, dim: tree.Dim) -> tuple[ir.Affine, ir.Affine]:
+    """Where a slice starts and how long it is; the type knows the length where both ends move together, and
+    else, perhaps, its bound."""
+    low = exprs.index(lo, item.low)
+    if isinstance(dim, int):
+        return low, affine.const(dim)
+    length = affine.sub(exprs.index(lo, item.high), low)
+    if affine.interval(length, lo.ranges)[1] is not None or dim.bound is None:
+        return low, length
+    named = lo.let("length", length)
+    lo.ranges[named.id] = (0, dim.bound)
+    return low, affine.var(named)
 
 
 def _require_within(lo: Lowering, at: ir.Affine, extent: ir.Affine, span: Span) -> None:

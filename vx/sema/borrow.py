@@ -63,8 +63,8 @@ class _Conflicts:
 
     # ---- conflicts ----
     def _check_use(self, use: Use, number: int, loans: int) -> None:
-        for index, loan in enumerate(self.graph.loans):
-            if loans & bit(index) and index != use.own and self._collides(use, loan, number):
+        for index in range(len(self.graph.loans)):
+            if loans & bit(index) and index != use.own and self._collides(use, index, number):
                 own = self.graph.nodes[number].loan if use.own is None else use.own
                 pair = frozenset((index, own))
                 if pair not in self.told:
@@ -73,8 +73,10 @@ class _Conflicts:
                     self.told.add(pair)
                 return
 
-    def _collides(self, use: Use, loan: Loan, number: int) -> bool:
-        if disjoint(use.path, loan.path):
+    def _collides(self, use: Use, index: int, number: int) -> bool:
+        loan, state = self.graph.loans[index], self.solution.before[number]
+        stale = state is not None and state.stale & bit(index)
+        if disjoint(use.path, loan.path, None if stale else self.graph.lent):
             return False
         if use.kind in (Access.WRITE, Access.DEAD):
             return not behind_reference(use.path, loan.path)

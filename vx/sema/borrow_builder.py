@@ -40,7 +40,10 @@ class Builder:
         self.holders: set[int] = set()
         self.reserved: dict[int, int] = {}
         """Holder of a reserved mutable borrow -> its loan."""
+        self.lent: set[int] = set()
+        """Roots that are lent as mutable."""
         self._borrowed: set[int] = set()
+        self._dropped_temps: set[int] = set()
         self._next = max(function.locals, default=0) + 1
         self._outside = self._enter_parameters()
 
@@ -62,7 +65,7 @@ class Builder:
         return (OUTSIDE,) if self._outside else ()
 
     def graph(self) -> Graph:
-        return Graph(self.nodes, self.loans, dict(self._outside), self.decls, self.refusals)
+        return Graph(self.nodes, self.loans, dict(self._outside), self.decls, self.refusals, frozenset(self.lent))
 
     # ---- nodes ----
     def emit(self, node: Node) -> int:
@@ -90,10 +93,12 @@ class Builder:
         self.holders.add(self._next)
         return self._next
 
-    def storage(self) -> int:
+    def storage(self, type_: tree.Type) -> int:
         """New storage that lasts to the end of the statement."""
         number = self.fresh()
         self.temps[-1].append(number)
+        if self.types.uses_refs_in_drop(type_):
+            self._dropped_temps.add(number)
         return number
 
     def declare(self, id_: tree.LocalId) -> None:
@@ -110,6 +115,8 @@ class Builder:
 
     def lend(self, path: Path, mutable: bool, span: Span) -> int:
         self._borrowed.add(path.root)
+        if mutable:
+            self.lent.add(path.root)
         self.loans.append(Loan(path, mutable, span, len(self.nodes)))
         return len(self.loans) - 1
 
@@ -126,7 +133,7 @@ class Builder:
     def end_life(self, root: int, span: Span) -> None:
         """End the life of a variable or temporary, if anything depends on when it ends."""
         decl = self.decls.get(root)
-        dropping = decl is not None and self.types.uses_refs_in_drop(decl.type)
+        dropping = self.types.uses_refs_in_drop(decl.type) if decl else root in self._dropped_temps
         if root not in self._borrowed and not dropping:
             return
         end = Span(span.file, max(span.start, span.end - 1), span.end)

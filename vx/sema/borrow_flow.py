@@ -10,15 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vx.sema.borrow_graph import Graph, Loan, Node, bit
-from vx.sema.borrow_paths import Path
+from vx.sema.borrow_paths import Path, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`holds`: holder -> bit set of loans. `moved`: path -> nodes that may have moved it."""
+    """`holds`: holder -> bit set of loans. `moved`: path -> nodes that may have moved it. `stale`: bit set of the
+    loans whose index variables may have changed since they were made."""
 
     holds: dict[int, int]
     moved: dict[Path, frozenset[int]]
+    stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def _liveness(graph: Graph) -> list[int]:
 def _forward(graph: Graph, live: list[int]) -> list[State | None]:
     before: list[State | None] = [None] * len(graph.nodes)
     before[0] = State(dict(graph.entry_loans), {})
-    rooted = _loans_by_root(graph.loans)
+    rooted, indexed = _loans_by_root(graph.loans), _loans_by_symbol(graph.loans)
     again = True
     while again:
         again = False
@@ -76,6 +78,8 @@ def _forward(graph: Graph, live: list[int]) -> list[State | None]:
             if state is None:
                 continue
             after = _step(graph, node, number, state, rooted)
+            if indexed:
+                after = State(after.holds, after.moved, _stale(node, state.stale, indexed))
             for successor in node.successors:
                 merged = _merge(before[successor], after, live[successor])
                 if merged is not before[successor]:
@@ -89,6 +93,20 @@ def _loans_by_root(loans: list[Loan]) -> dict[int, int]:
     for number, loan in enumerate(loans):
         result[loan.path.root] = result.get(loan.path.root, 0) | bit(number)
     return result
+
+
+def _loans_by_symbol(loans: list[Loan]) -> dict[int, int]:
+    result: dict[int, int] = {}
+    for number, loan in enumerate(loans):
+        for symbol in symbols_of(loan.path):
+            result[symbol] = result.get(symbol, 0) | bit(number)
+    return result
+
+
+def _stale(node: Node, stale: int, indexed: dict[int, int]) -> int:
+    if node.changes is not None:
+        stale |= indexed.get(node.changes, 0)
+    return stale if node.loan is None else stale & ~bit(node.loan)
 
 
 def _step(graph: Graph, node: Node, number: int, state: State, rooted: dict[int, int]) -> State:
@@ -142,7 +160,7 @@ def _merge(old: State | None, new: State, live: int) -> State:
     """`old` itself if `new` adds nothing to it. Holders that nobody needs any more are left out."""
     needed = {holder: loans for holder, loans in new.holds.items() if loans and live & bit(holder)}
     if old is None:
-        return State(needed, new.moved)
+        return State(needed, new.moved, new.stale)
     holds = old.holds
     for holder, loans in needed.items():
         if loans & ~holds.get(holder, 0):
@@ -151,4 +169,7 @@ def _merge(old: State | None, new: State, live: int) -> State:
     for path, by in new.moved.items():
         if not by <= moved.get(path, frozenset()):
             moved = {**moved, path: by | moved.get(path, frozenset())}
-    return old if holds is old.holds and moved is old.moved else State(holds, moved)
+    stale = old.stale | new.stale
+    if holds is old.holds and moved is old.moved and stale == old.stale:
+        return old
+    return State(holds, moved, stale)

@@ -67,7 +67,8 @@ class Node:
 
     If `define` is set, that holder gets the borrows of `sources` and `loan`: in place of what it held
     when `replace`, else in addition. `moves` ends a path's life, `revives` begins it anew. Borrows of
-    `ended`, a root, are over: what it names from here on is other storage.
+    `ended`, a root, are over: what it names from here on is other storage. `changes` is a variable that
+    has another value from here on.
     `returns`: `sources` leave the function here.
     """
 
@@ -81,6 +82,7 @@ class Node:
     moves: Path | None = None
     revives: Path | None = None
     ended: int | None = None
+    changes: int | None = None
     spills: tuple[Spill, ...] = ()
     returns: bool = False
     successors: list[int] = field(default_factory=list)
@@ -110,6 +112,8 @@ class Graph:
     entry_loans: dict[int, int]
     decls: dict[int, LocalDecl]
     refusals: list[Refusal]
+    lent: frozenset[int]
+    """Variables that are lent as mutable somewhere: their values may change at any time."""
 
     def name(self, root: int) -> str:
         decl = self.decls.get(root)

@@ -13,7 +13,7 @@ from vx.sema import tree
 from vx.sema.borrow_builder import Builder, LoopFrame
 from vx.sema.borrow_graph import Access, Graph, Node, Spill, Use, bits
 from vx.sema.borrow_mutability import barrier
-from vx.sema.borrow_parts import bound_locals, operands, replaces
+from vx.sema.borrow_parts import bound, bound_locals, index_text, operands, replaces
 from vx.sema.borrow_paths import DerefStep, DimStep, FieldStep, Path
 from vx.sema.borrow_types import RefTypes
 
@@ -59,7 +59,7 @@ class _Lowering:
 
     def _temp(self, place: tree.Temp) -> Path:
         held = self.value(place.value)
-        storage = self.b.storage()
+        storage = self.b.storage(place.type)
         self.b.emit(Node(place.span, define=storage, sources=_present(held), revives=Path(storage)))
         return Path(storage)
 
@@ -86,30 +86,24 @@ class _Lowering:
         sliced = False
         for index in place.indices:
             if isinstance(index, tree.At):
-                steps.append(self._at(index.index))
+                self._number(index.index)
+                text = index_text(index.index, self.b.decls)
+                steps.append(DimStep(bound(index.index), bound(index.index, 1), text))
             else:
                 sliced = True
-                steps.append(DimStep(self._bound(index.low), self._bound(index.high), ".."))
+                self._number(index.low)
+                self._number(index.high)
+                steps.append(DimStep(bound(index.low), bound(index.high), ".."))
         return base and base.then(*steps, close=sliced)
 
-    def _at(self, index: tree.Value) -> DimStep:
-        number = self._bound(index)
-        if number is None:
-            return DimStep(None, None, "..")
-        return DimStep(number, number + 1, str(number))
-
-    def _bound(self, value: tree.Value) -> int | None:
-        """Evaluate an index; its number if it is constant."""
-        if isinstance(value, tree.Const):
-            return int(value.value)
+    def _number(self, value: tree.Value) -> None:
         self._consume(value.span, [self.value(value)])
-        return None
 
     def _reshaped(self, place: tree.Reshape | tree.Transpose | tree.Bytes) -> Path | None:
         base = self.place(place.base)
         if isinstance(place, tree.Reshape):
             for dim in place.dims:
-                self._bound(dim)
+                self._number(dim)
         return base and base.then(close=True)
 
     # ---- borrows and reads ----
@@ -137,6 +131,8 @@ class _Lowering:
             return self.borrow(value.place, value.mutable, value.span, reserve)
         path = self.place(value.place)
         if path is not None:
+            if value.mutable:
+                self.b.lent.add(path.root)
             kind = Access.EXCLUSIVE if value.mutable else Access.SHARE
             self.b.emit(Node(value.span, (Use(kind, path, value.span),)))
         return None
@@ -361,7 +357,7 @@ class _Lowering:
     def _bind(self, id_: tree.LocalId, held: Holder) -> None:
         self.b.declare(id_)
         span = self.b.decls[id_].span
-        node = Node(span, revives=Path(id_))
+        node = Node(span, revives=Path(id_), changes=id_)
         if id_ in self.b.holders:
             node.define, node.sources = id_, _present(held)
         self.b.emit(node)
@@ -391,7 +387,8 @@ class _Lowering:
         self._require_mutable(target, target.span, "assign to", "")
         path = self.place(target)
         if path is not None:
-            self.b.emit(Node(target.span, (Use(Access.UPDATE, path, target.span),)))
+            changes = None if path.steps else path.root
+            self.b.emit(Node(target.span, (Use(Access.UPDATE, path, target.span),), changes=changes))
 
     def _assign(self, stmt: tree.Assign) -> None:
         held = self.value(stmt.value)
@@ -405,10 +402,12 @@ class _Lowering:
         if path is None:
             self._consume(stmt.span, [held])
             return
-        node = Node(span, (Use(Access.WRITE, path, span),), revives=path)
+        node = Node(span, (Use(Access.WRITE, path, span),), revives=path, changes=None if path.steps else path.root)
+        if path.root in self.b.holders and self.types.uses_refs_in_drop(stmt.target.type):
+            node.reads = bits((path.root,))
         if held is not None and not path.owned:
             node.spills = (Spill(path.root, (held,)),)
-            node.reads = _bits([held])
+            node.reads |= _bits([held])
         elif path.root in self.b.holders and path.owned:
             node.define, node.replace, node.sources = path.root, not path.steps, _present(held)
         self.b.emit(node)

@@ -5,7 +5,47 @@ Enters: a node. Leaves: its operands in the order of evaluation, what a pattern 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vx.sema import tree
+from vx.sema.borrow_paths import Bound
+
+
+def bound(value: tree.Value, add: int = 0) -> Bound:
+    """`value + add` as an end of a range. Unsigned and narrow numbers are not compared: a sum of them may wrap
+    around and still be a valid index."""
+    comparable = isinstance(value, tree.Const) or value.type in _WIDE_SIGNED
+    return Bound(value, add, _symbols(value) if comparable else None)
+
+
+_WIDE_SIGNED = (tree.Scalar("i32"), tree.Scalar("i64"), tree.Scalar("i128"))
+
+
+def _symbols(value: tree.Value) -> frozenset[int] | None:
+    """The variables that a number depends on; None if it depends on anything else."""
+    match value:
+        case tree.Const():
+            return frozenset()
+        case tree.Read(place=tree.Local(id=id_)):
+            return frozenset((id_,))
+        case tree.Cast(operand=operand):
+            return _symbols(operand)
+        case tree.Binary(left=left, right=right):
+            a, b = _symbols(left), _symbols(right)
+            return None if a is None or b is None else a | b
+        case _:
+            return None
+
+
+def index_text(value: tree.Value, decls: Mapping[tree.LocalId, tree.LocalDecl]) -> str:
+    """An index in a message."""
+    match value:
+        case tree.Const(value=number):
+            return str(number)
+        case tree.Read(place=tree.Local(id=id_)):
+            return decls[id_].name
+        case _:
+            return ".."
 
 
 def bound_locals(pattern: tree.TagPattern | tree.ValuePattern | tree.AnyPattern) -> tuple[int, ...]:

@@ -1,13 +1,15 @@
 """Borrow checking, part 1: what storage a place expression names, as far as aliasing is concerned.
 
-Enters: nothing but numbers and names. Leaves: `Path`, comparable with `disjoint`. A path is shorter
-than its place where more precision buys nothing: after a slice, a reshape or a transpose it ends, and
-a path that ends stands for everything below it.
+Enters: places' parts. Leaves: `Path`, comparable with `disjoint`. A path is shorter than its place where
+more precision buys nothing: after a slice, a reshape or a transpose it ends, and a path that ends stands
+for everything below it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from vx.sema import linear, tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,21 @@ class DerefStep:
 
 
 @dataclass(frozen=True, slots=True)
-class DimStep:
-    """One dimension of a tensor restricted to `low..high`; None where not known when compiling."""
+class Bound:
+    """The number `value + add`. It is the same number again as long as the variables `symbols` are unchanged; None
+    if it depends on more than variables."""
 
-    low: int | None
-    high: int | None
+    value: tree.Value
+    add: int
+    symbols: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DimStep:
+    """One dimension of a tensor restricted to `low..high`."""
+
+    low: Bound
+    high: Bound
     text: str
 
 
@@ -56,25 +68,45 @@ class Path:
         return self.root == prefix.root and self.steps[: len(prefix.steps)] == prefix.steps
 
 
-def disjoint(a: Path, b: Path) -> bool:
-    """Whether the two paths certainly share no byte."""
+GREATEST_GAP = 2**31 - 1
+"""Between ends of ranges: a greater one could wrap around to a valid index."""
+NO_SYMBOLS: frozenset[int] = frozenset()
+
+
+def symbols_of(path: Path) -> frozenset[int]:
+    """The variables that bounds in the path depend on."""
+    bounds = [bound for step in path.steps if isinstance(step, DimStep) for bound in (step.low, step.high)]
+    return NO_SYMBOLS.union(*(bound.symbols or NO_SYMBOLS for bound in bounds))
+
+
+def disjoint(a: Path, b: Path, changed: frozenset[int] | None) -> bool:
+    """Whether the two paths certainly share no byte. `changed` are the variables that have another value in
+    `a` than in `b`; None: perhaps all."""
     if a.root != b.root:
         return True
     for x, y in zip(a.steps, b.steps, strict=False):
         if isinstance(x, FieldStep) and isinstance(y, FieldStep):
             if x.index != y.index:
                 return True
-        elif isinstance(x, DimStep) and isinstance(y, DimStep) and _ranges_disjoint(x, y):
+        elif isinstance(x, DimStep) and isinstance(y, DimStep) and _apart(x, y, changed):
             return True
     return False
 
 
-def _ranges_disjoint(x: DimStep, y: DimStep) -> bool:
-    return _ends_before(x, y) or _ends_before(y, x)
+def _apart(x: DimStep, y: DimStep, changed: frozenset[int] | None) -> bool:
+    return _ends_before(x, y, changed) or _ends_before(y, x, changed)
 
 
-def _ends_before(x: DimStep, y: DimStep) -> bool:
-    return x.high is not None and y.low is not None and x.high <= y.low
+def _ends_before(x: DimStep, y: DimStep, changed: frozenset[int] | None) -> bool:
+    """Whether `x` lies below `y`. A sum that wraps around is negative, which no index may be."""
+    high, low = x.high, y.low
+    if high.symbols is None or low.symbols is None:
+        return False
+    symbols = high.symbols | low.symbols
+    if symbols and (changed is None or symbols & changed):
+        return False
+    gap = linear.difference(low.value, high.value)
+    return gap is not None and 0 <= gap + low.add - high.add <= GREATEST_GAP
 
 
 def behind_reference(whole: Path, part: Path) -> bool:

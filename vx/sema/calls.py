@@ -224,14 +224,15 @@ class _Call:
         env = replace(env, here=here)
         decided: dict[int, tree.Type] = {}
         for i, param in enumerate(self.item.node.params):
-            if instances.is_open_shape(param.type):
+            if instances.open_tensor(env.scope, param.type) is not None:
                 decided[i] = instances.param_type(session, env, param.type, values[i].type)
                 self._check_visible(decided[i], here, values[i])
         depth = body.env.depth + 1 if binder.bound or binder.env.bindings else 0
         return instances.request(session, self.item, env.bindings, body.here, decided, depth, self.span)
 
     def _check_visible(self, type_: tree.Type, here: tree.Place, value: tree.Value) -> None:
-        assert isinstance(type_, tree.Ref) and isinstance(type_.to, tree.Tensor)
+        if not isinstance(type_, tree.Ref) or not isinstance(type_.to, tree.Tensor):
+            return
         if not placement.may_use(self.body.session, here, type_.to.place):
             raise placement.use_error(self.body, type_.to.place, value.span, _name(value, self.body))
 
@@ -282,7 +283,21 @@ def extern_of(body: Body, item: ExternItem) -> tree.Extern:
             if not isinstance(type_, tree.Scalar | tree.Ptr | tree.Void):
                 raise _not_for_c(body, node, type_)
         session.externs[name] = tree.Extern(name, params, ret)
+        session.extern_items[name] = item
+    elif session.extern_items[name] is not item:
+        _check_same_extern(body, item)
     return session.externs[name]
+
+
+def _check_same_extern(body: Body, item: ExternItem) -> None:
+    """E0206 if another module declares the C function differently."""
+    session, name = body.session, item.node.name
+    env, known = Env(item.module, session.host), session.externs[name]
+    params = tuple(resolve.resolve_type(session, env, p.type) for p in item.node.params)
+    if params != known.params or resolve.resolve_type(session, env, item.node.ret) != known.ret:
+        first = session.extern_items[name].node.span
+        message = f"the C function `{name}` is declared with different types"
+        raise body.fail("E0206", message, item.node.span, labels=[(first, "declared here as well")])
 
 
 def _not_for_c(body: Body, node: ast.TypeExpr, type_: tree.Type) -> CheckFailed:

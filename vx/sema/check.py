@@ -65,6 +65,7 @@ def check_program(
             session.report("E0312", "this program is nested too deeply", Span(main, 0, 0))
     if reporter.has_errors:
         return None
+    assert session.functions.keys() == session.requested.keys(), "a function was given up without an error"
     _warn_unused(session)
     return _program(session, scope)
 

@@ -17,7 +17,7 @@ from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
 from vx.model.info import ModelInfo
 from vx.sema import tree
-from vx.sema.names import ConstItem, EnumItem, FunctionItem, ImplItem, Item, ModuleScope, StructItem
+from vx.sema.names import ConstItem, EnumItem, ExternItem, FunctionItem, ImplItem, Item, ModuleScope, StructItem
 from vx.sema.types import show, show_place
 
 MAX_DEPTH = 100
@@ -122,7 +122,11 @@ class Session:
     """Keys of the functions whose bodies are being checked."""
     structs: dict[str, StructInstance] = field(default_factory=dict)
     enums: dict[str, EnumInstance] = field(default_factory=dict)
+    failed_types: set[str] = field(default_factory=set)
+    """Keys of structs and enums whose declaration was refused."""
     externs: dict[str, tree.Extern] = field(default_factory=dict)
+    extern_items: dict[str, ExternItem] = field(default_factory=dict)
+    """The declaration that each entry of `externs` was made from."""
     model_refs: dict[str, tree.ModelRef] = field(default_factory=dict)
     const_values: dict[int, tree.Const | tree.Str] = field(default_factory=dict)
     const_stack: list[ConstItem] = field(default_factory=list)

@@ -68,7 +68,9 @@ class _Run:
         self.steps += 1
         if self.steps > MAX_STEPS or len(self.frames) > MAX_CALLS:
             message = "this takes too long to work out when compiling"
-            raise self.session.fail("E8003", message, self.origin, notes=[f"after {MAX_STEPS} steps or {MAX_CALLS} calls"])
+            raise self.session.fail(
+                "E8003", message, self.origin, notes=[f"after {MAX_STEPS} steps or {MAX_CALLS} calls"]
+            )
 
     # ---- values ----
     def value(self, node: tree.Value) -> Result:

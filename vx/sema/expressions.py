@@ -83,9 +83,11 @@ def _path_place(body: Body, node: ast.Path) -> tree.PlaceNode | None:
     return None
 
 
-def deref(ref: tree.Value) -> tree.Deref:
-    """What a reference points to."""
+def deref(ref: tree.Value) -> tree.PlaceNode:
+    """What a reference or pointer points to."""
     assert isinstance(ref.type, tree.Ref | tree.Ptr)
+    if isinstance(ref, tree.AddrOf) and isinstance(ref.type, tree.Ref):
+        return ref.place
     return tree.Deref(ref.type.to, ref.span, ref)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vx.diagnostics.span import Span
-from vx.sema import constants, operators, tree
+from vx.sema import constants, methods, operators, tree
 from vx.sema.context import Body
 from vx.sema.types import show
 from vx.syntax import ast
@@ -99,6 +99,14 @@ def print_value(body: Body, node: ast.Expr, span: Span) -> tree.Value:
     if isinstance(type_, tree.Ref):
         printable = isinstance(type_.to, tree.Tensor)
     if not printable:
-        helps = ["print its fields one by one"] if isinstance(type_, tree.Struct) else []
+        helps = _print_help(body, type_)
         raise body.fail("E3012", f"{show(type_)} cannot be printed", node.span, helps=helps)
     return tree.Print(tree.VOID, span, value)
+
+
+def _print_help(body: Body, type_: tree.Type) -> list[str]:
+    if methods.find(body.session, type_, "print") is not None:
+        return ["call its method: `….print()`"]
+    if isinstance(type_, tree.Struct):
+        return ["print its fields one by one"]
+    return ["`match` on it and print what it is"] if isinstance(type_, tree.Enum) else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vx.sema import branches, decisions, expressions, paths, resolve, statements, tree
+from vx.sema import branches, decisions, expressions, operators, paths, resolve, statements, tree
 from vx.sema.context import Body, CheckFailed
 from vx.sema.names import ConstItem, EnumItem, FixedItem, did_you_mean, lookup
 from vx.sema.types import is_integer, show
@@ -218,21 +218,36 @@ def _flat(
     rows: Sequence[tuple[Pattern, ast.Block]],
     expected: tree.Type | None,
 ) -> tree.Value:
-    arms: list[tree.Arm] = []
     covered = decisions.Covered(body, value.type)
-    hint = expected
-    for pattern, block in rows:
+    for pattern, _ in rows:
         if covered.complete or covered.has(pattern):
             body.warn("W1003", "this arm is never reached", pattern.node.span)
         covered.add(pattern)
-        arm = _arm(body, value.type, pattern, block, hint)
-        if hint is None and not isinstance(arm.body.type, tree.Never | tree.Void):
-            hint = arm.body.type
-        arms.append(arm)
+    arms = _arms(body, value.type, rows, expected)
     missing = covered.missing()
     if missing:
         raise missing_cases(body, node, missing)
     return tree.Match(joined(body, arms, rows, expected), node.span, value, tuple(arms))
+
+
+def _arms(
+    body: Body, type_: tree.Type, rows: Sequence[tuple[Pattern, ast.Block]], expected: tree.Type | None
+) -> list[tree.Arm]:
+    """The arms in order. With nothing expected, those that are literals take the type of the others."""
+    hint = expected
+    arms: dict[int, tree.Arm] = {}
+    for i in literals_last([block for _, block in rows]):
+        arms[i] = _arm(body, type_, *rows[i], hint)
+        if hint is None and not isinstance(arms[i].body.type, tree.Never | tree.Void):
+            hint = arms[i].body.type
+    return [arms[i] for i in range(len(rows))]
+
+
+def literals_last(blocks: Sequence[ast.Block]) -> list[int]:
+    """The order in which to check branches so that literals can take the type of what is none."""
+    return sorted(
+        range(len(blocks)), key=lambda i: (value := blocks[i].value) is not None and operators.is_literal(value)
+    )
 
 
 def missing_cases(body: Body, node: ast.Match, missing: Sequence[str]) -> CheckFailed:

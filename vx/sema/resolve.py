@@ -305,17 +305,27 @@ def instantiate(
     if depth > MAX_DEPTH:
         message = f"instantiating `{item.path}` does not end"
         raise session.fail("E0308", message, item.node.span, helps=["a type cannot contain ever larger types"])
-    if isinstance(item, StructItem):
-        if key not in session.structs:
-            session.structs[key] = StructInstance(item, args, env)
-            _resolve_struct(session, key, item, env)
-        return tree.Struct(key)
-    if key not in session.enums:
-        session.enums[key] = EnumInstance(item, args, env)
-        session.enums[key].variants = tuple(
-            (variant.name, tuple(_stored(session, env, t) for t in variant.items)) for variant in item.node.variants
-        )
-    return tree.Enum(key)
+    if key in session.failed_types:
+        raise CheckFailed(key)
+    try:
+        if isinstance(item, StructItem):
+            if key not in session.structs:
+                session.structs[key] = StructInstance(item, args, env)
+                _resolve_struct(session, key, item, env)
+            return tree.Struct(key)
+        if key not in session.enums:
+            session.enums[key] = EnumInstance(item, args, env)
+            _resolve_enum(session, key, item, env)
+        return tree.Enum(key)
+    except CheckFailed:
+        session.failed_types.add(key)
+        raise
+
+
+def _resolve_enum(session: Session, key: str, item: EnumItem, env: Env) -> None:
+    session.enums[key].variants = tuple(
+        (variant.name, tuple(_stored(session, env, t) for t in variant.items)) for variant in item.node.variants
+    )
 
 
 def _resolve_struct(session: Session, key: str, item: StructItem, env: Env) -> None:

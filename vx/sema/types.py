@@ -106,11 +106,6 @@ def fits(actual: Type, expected: Type) -> bool:
     return False
 
 
-def is_scalar(type_: Type, names: dict[str, int] | None = None) -> bool:
-    """Whether it is a scalar, of one of `names` if given."""
-    return isinstance(type_, Scalar) and (names is None or type_.name in names)
-
-
 def is_integer(type_: Type) -> bool:
     return isinstance(type_, Scalar) and type_.name in INTEGERS
 
