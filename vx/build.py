@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from vx.sema.tree import Program
     from vx.syntax.ast import Module
 
+SPLIT_LENGTH = 4000
+"""Characters of dumped regions from which on their translation is split over processes."""
+
 COMPILER_FAULT = "E9029"
 """The code of refusals that are the compiler's own fault."""
 
@@ -105,7 +108,7 @@ def type_check(path: str, options: Options, sources: SourceMap, reporter: Report
     assert program is not None
     check_borrows(program, reporter)
     reporter.abort_if_errors()
-    return Typed(program, program.machine or machine, target, model if program.model else None, sources)
+    return Typed(program, program.machine or machine, target, model if program.uses_model else None, sources)
 
 
 def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
@@ -129,7 +132,6 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
 
     Raises `CompileError` if code is placed where it cannot be generated for, or the model has no weights.
     """
-    from vx.codegen.cpu import emit_regions
     from vx.placement.execution import check_execution
     from vx.syntax.limits import recursion_room
 
@@ -138,8 +140,19 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
     reporter.abort_if_errors()
     with _reported(reporter), recursion_room():
         _require_weights(typed)
-        regions = emit_regions(checked.regions, typed.target)
-    return [checked.host.llvm_text, regions] if regions else [checked.host.llvm_text]
+        return [checked.host.llvm_text, *_region_modules(checked.regions, typed.target)]
+
+
+def _region_modules(regions: Sequence[Region], target: Target) -> list[str]:
+    """One module, or, where translating it would take longer than starting processes, one per processor level."""
+    from vx.codegen.cpu import emit_level_modules, emit_regions
+    from vx.kernels.dump import dump_region
+
+    if not regions:
+        return []
+    if sum(len(dump_region(region)) for region in regions) < SPLIT_LENGTH:
+        return [emit_regions(regions, target)]
+    return emit_level_modules(regions, target)
 
 
 @contextmanager
@@ -253,7 +266,7 @@ def _require_weights(typed: Typed) -> None:
     from vx.model.errors import ModelError
     from vx.model.info import require_weights
 
-    if typed.model is None:
+    if typed.model is None or not typed.program.model:
         return
     try:
         require_weights(typed.model)

@@ -163,6 +163,15 @@ def test_run_counts_lints_and_shows_what_matters(tmp_path: Path) -> None:
         assert done.returncode == 2 and "Warning[W9034] at 3:5" in done.stderr and "3 |" in done.stderr
 
 
+def test_another_target_is_built_and_not_run(hello: str) -> None:
+    import platform
+
+    other = "x86_64" if platform.machine() == "aarch64" else "aarch64"
+    for _ in range(2):
+        done = run_vx("run", hello, "--target", f"{other}-linux-gnu")
+        assert done.returncode == ERRORS and "Error[E9035]" in done.stderr
+
+
 def test_refusals(wrong: str) -> None:
     for command in (["run", wrong], ["check", wrong], ["build", wrong]):
         done = run_vx(*command)

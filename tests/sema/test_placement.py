@@ -32,6 +32,7 @@ BUILTIN = {
     "host_writes_device": X + "let mut d = transfer(x, Memory::GPU_HBM);\n d[0] = 1.0;  //! E6003",
     "host_computes_with_device": X
     + "let d = transfer(x, Memory::GPU_HBM);\n let a = d * 2.0;  //! E6003\n let b = dot(x, d);  //! E6003",
+    "host_computes_with_moved": X + "let a = transfer(x, Memory::GPU_HBM) * 2.0;  //! E6003\n let b = sum(spawn on(Topology::GPU[0]) { x * 2.0 });  //! E6003",
     "host_prints_device": X + "let d = transfer(x, Memory::GPU_HBM);\n print(d);  //! E6003",
     "host_copies_device": X + "let d = transfer(x, Memory::GPU_HBM);\n let e = d.copy();  //! E6003",
     "host_sees_npu": X + "let d = transfer(x, Memory::NPU_HBM);  let a = d[0];",
@@ -81,6 +82,8 @@ BUILTIN = {
     "fn main() -> i32 { f<Topology::GPU[0]>() + f<Topology::NPU[1]>() }",
     "topology_at_compile_time": X + "let d = transfer(x, Topology::GPU[0]);\n"
     "if comptime d.topology() == Some(Topology::GPU[0]) { } else { nonsense(); }\n if comptime x.topology() == None { } else { nonsense(); }",
+    "alias_takes_the_place_of_its_argument": "type Row = Tensor<f32, [4]>;\nfn f(r : &Row) -> f32 { r[0] }\n"
+    "fn main() -> i32 { let x = Tensor<f32, [4], Topology::GPU[0]>::new();  spawn on(Topology::GPU[0]) { let a = f(&x); }  0 }",
     "topology_value": "let t : Topology = Topology::GPU[1];  let n : i32 = t;",
     "method_spellings": X + "let d = x.with_memory(Memory::GPU_HBM);  let e = d.to_host();  let a = e[0];",
     "current": "spawn on(Topology::Current) { }",

@@ -69,6 +69,8 @@ CASES = {
     "new_dynamic": "fn f(n : i64) -> void { let t = Tensor<f32, [n, 4]>::new();  let a : i64 = t.extent(0); }\nfn main() -> i32 { 0 }",
     "new_unknown": "let t = Tensor<f32, [?]>::new();  //! E7004",
     "new_no_shape": "let t = Tensor<f32>::new();  //! E7004",
+    "new_shapeless_twice": "let t : Tensor<f32> = Tensor<f32>::new();  //! E7004",
+    "shapeless_let": "let t : Tensor<f32> = Tensor<f32>([[1.0, 2.0]]);  let u : Tensor<f32, [1, 2]> = t;\n let w : Tensor<f64> = Tensor<f32, [2]>::new();  //! E3001",
     "new_from_type": "let t : Tensor<f32, [3]> = Tensor<f32>::new();",
     "fill": "let t = Tensor<f16, [3]>::fill(NAN as f16);  let u = Tensor<f64, [3]>::fill(1);\n let w = Tensor<f32, [3]>::fill(true);  //! E3003",
     "fill_count": "let t = Tensor<f16, [3]>::fill();  //! E3008",
@@ -110,6 +112,8 @@ CASES = {
     "fields_of_tensor": T + "let a = t.rows;  //! E0203",
     "array_value": "let a = [1, 2];  //! E3012",
     "any_shape": "fn f(t : &Tensor<f32>) -> i64 { t.extent(0) }\nfn main() -> i32 { let v = Tensor<f32, [4]>::new();  let t = Tensor<f32, [2, 2]>::new();  f(&v);  f(&t);  0 }",
+    "any_shape_by_value": "fn f(t : Tensor<f32>) -> i64 { t.extent(0) }\nfn main() -> i32 { f(Tensor<f32, [4]>::new());  f(Tensor<f32, [2, 2]>::new());  0 }",
+    "any_shape_of_number": "fn f(t : &Tensor<f32>) -> i64 { t.extent(0) }\nfn main() -> i32 {\n f(3);  //! E3003\n 0 }",
     "matrix": "fn f(m : &Matrix) -> f32 { m[0][1] }\nfn main() -> i32 { let t = Tensor<f32, [2, 2]>::new();  f(&t);  0 }",
 }
 

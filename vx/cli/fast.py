@@ -7,6 +7,7 @@ else it sees, it leaves to the command itself, which means the same but takes lo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from vx.options import Options, all_consts
@@ -36,11 +37,13 @@ def run_cached(argv: Sequence[str]) -> None:
     if request is None:
         return
     from vx.build import cached_build
+    from vx.diagnostics.report import CompileError
     from vx.launch.local import become
 
     built = cached_build(request.program, request.options)
     if built is not None and all(is_lint(found.code) for found in built.diagnostics):
-        become(built.executable, built.model_dir, request.program, request.arguments)
+        with suppress(CompileError):  # the command itself says what is wrong
+            become(built.executable, built.model_dir, request.program, request.arguments)
 
 
 def parse(argv: Sequence[str]) -> Request | None:

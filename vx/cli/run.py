@@ -55,7 +55,7 @@ def run(
     with Session() as session:
         built = build(program, options, session.sources, session.reporter)
         session.show([found for found in built.diagnostics if not is_lint(found.code)])
-    lints = sum(is_lint(found.code) for found in without_pedantic(built.diagnostics))
-    if lints and not built.cached:
-        print(f"{lints} warning{'s' * (lints > 1)}, which `vx check {program}` shows", file=sys.stderr)
-    become(built.executable, built.model_dir, program, arguments or ())
+        lints = sum(is_lint(found.code) for found in without_pedantic(built.diagnostics))
+        if lints and not built.cached:
+            print(f"{lints} warning{'s' * (lints > 1)}, which `vx check {program}` shows", file=sys.stderr)
+        become(built.executable, built.model_dir, program, arguments or ())

@@ -137,7 +137,7 @@ def _emit(invocation: Invocation, session: Session) -> None:
 
 
 def _emit_object(invocation: Invocation, session: Session) -> None:
-    """The host module's object at PATH, the regions' beside it as `PATH` with `.regions.o`."""
+    """The host module's object at PATH; for PATH `p.o`, those of the regions are `p.1.o`, `p.2.o`, …"""
     from vx import build as driver
     from vx.codegen.compile import compile_modules
 
@@ -145,9 +145,8 @@ def _emit_object(invocation: Invocation, session: Session) -> None:
     checked = driver.check(invocation.program, options, session.sources, session.reporter)
     texts = driver.translate(checked, session.reporter)
     path = Path(invocation.output or Path(invocation.program).with_suffix(".o").name)
-    paths = (path, path.with_suffix(".regions.o"))
-    for where, data in zip(paths, compile_modules(texts, checked.typed.target, options.opt_level), strict=False):
-        _write(str(where), data)
+    for number, data in enumerate(compile_modules(texts, checked.typed.target, options.opt_level)):
+        _write(str(path.with_suffix(f".{number}.o") if number else path), data)
 
 
 def _build(invocation: Invocation, session: Session) -> None:
@@ -157,6 +156,8 @@ def _build(invocation: Invocation, session: Session) -> None:
     from vx.launch.local import become
 
     built = driver.build(invocation.program, invocation.options, session.sources, session.reporter)
+    for diagnostic in built.diagnostics:  # the reporter knows nothing of a cached build's
+        session.reporter.add(diagnostic)
     if invocation.action == "run-jit":
         _write_record(invocation, session, built.diagnostics)
         session.show(built.diagnostics)

@@ -7,6 +7,8 @@ if it is the same in all lanes. Also loads and stores: which of them are contigu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from vx.codegen import vecmath
 from vx.codegen.cpu_library import Facts, Library
@@ -36,8 +38,21 @@ from vx.kernels import affine, ir
 
 _LINE = 64
 """Bytes of a cache line."""
-_LIBM = {"ln": "log"}
-_PLAIN = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
+_INTRINSICS: Mapping[str, str] = MappingProxyType(
+    {
+        "sqrt": "sqrt",
+        "floor": "floor",
+        "ceil": "ceil",
+        "trunc": "trunc",
+        "abs": "fabs",
+        "min": "minnum",
+        "max": "maxnum",
+        "mul_add": "fma",
+    }
+)
+"""Functions of floats that are LLVM intrinsics."""
+_C_NAMES: Mapping[str, str] = MappingProxyType({"ln": "log"})
+"""What the C library calls a function, where it is not the same."""
 
 
 def may_fault(expr: ir.Expr) -> bool:
@@ -249,18 +264,21 @@ class Expressions(ABC):
         what = f"{of_lanes(stored(elem), count)} {text}"
         if count > 1 and (index.vectors or index.step != 1):
             where = f"<{count} x ptr> {self._addresses(pointer, index, elem, count)}"
-            self._masked_store("scatter", f"{suffix(stored(elem), count)}.v{count}p0", what, where, elem, lanes)
+            self._masked_store("scatter", f"{suffix(stored(elem), count)}.v{count}p0", what, where, stmt.buffer, lanes)
         else:
             where = self._address(pointer, index, elem)
             if lanes.mask is None:
                 self.text.effect(f"store {what}, ptr {where}, align {size(elem)}{self.facts.marks[stmt.buffer]}")
             else:
-                self._masked_store("store", f"{suffix(stored(elem), count)}.p0", what, f"ptr {where}", elem, lanes)
+                self._masked_store(
+                    "store", f"{suffix(stored(elem), count)}.p0", what, f"ptr {where}", stmt.buffer, lanes
+                )
         self.text.wrote()
 
-    def _masked_store(self, how: str, kind: str, what: str, where: str, elem: str, lanes: Lanes) -> None:
+    def _masked_store(self, how: str, kind: str, what: str, where: str, buffer: ir.BufferId, lanes: Lanes) -> None:
         mask = self.ops.splat(lanes.mask or literal(True, "bool"), lanes.count)
-        self.text.effect(f"call void @llvm.masked.{how}.{kind}({what}, {where}, i32 {size(elem)}, {mask.typed})")
+        align, marks = size(self.facts.buffers[buffer].elem), self.facts.marks[buffer]
+        self.text.effect(f"call void @llvm.masked.{how}.{kind}({what}, {where}, i32 {align}, {mask.typed}){marks}")
 
     # ---- expressions ---------------------------------------------------------------------------
     def evaluate(self, lanes: Lanes, expr: ir.Expr) -> Val:
@@ -346,15 +364,9 @@ class Expressions(ABC):
             return result if result.elem == "bool" else self.ops.narrowed(result, elem)
         if not is_float(elem):
             return self._integer_call(name, args)
-        if name in _PLAIN:
-            return self.ops.intrinsic(_PLAIN[name], *args)
+        if name in _INTRINSICS:
+            return self.ops.intrinsic(_INTRINSICS[name], *args)
         match name:
-            case "abs":
-                return self.ops.intrinsic("fabs", *args)
-            case "min" | "max":
-                return self.ops.intrinsic(f"{name}num", *args)
-            case "mul_add":
-                return self.ops.intrinsic("fma", *args)
             case "is_nan":
                 return Val(self.text.op(f"fcmp uno {args[0].typed}, {args[0].text}"), "bool", args[0].lanes)
             case "rsqrt":
@@ -387,7 +399,7 @@ class Expressions(ABC):
             symbol = self.library.math(name, lanes, self.have)
             operands = ", ".join(a.typed for a in args)
             return Val(self.text.op(f"call {args[0].type} {symbol}({operands})"), elem, lanes)
-        c_name = _LIBM.get(name, name) + ("f" if elem == "f32" else "")
+        c_name = _C_NAMES.get(name, name) + ("f" if elem == "f32" else "")
         type_ = register(elem)
         symbol = self.library.external(c_name, type_, len(args))
         values = []

@@ -31,7 +31,7 @@ from vx.codegen.cpu_values import (
 )
 from vx.codegen.llvm_text import MEMORY, symbol
 from vx.codegen.target import CpuLevel
-from vx.kernels import effects, ir
+from vx.kernels import affine, effects, ir
 
 _ALONE = 120_000
 """Element operations (about 3 microseconds) below which waking threads costs more than it gives."""
@@ -77,8 +77,6 @@ def _inputs(kernel: ir.Kernel) -> _Inputs:
 
 
 def _variables(body: Sequence[ir.Stmt]) -> list[ir.Var]:
-    from vx.kernels import affine
-
     return [e for expr in effects.all_expressions(body) for e in affine.walk(expr) if isinstance(e, ir.Var)]
 
 
@@ -227,7 +225,7 @@ class _Functions(Nests):
                 lanes.places[buffer.id] = Place(self.frame.private(buffer.id, 0, bytes_))
         self.run([lanes], region.body)
         for name, slot in slots:
-            self.text.effect(f"store {self._to_c(self._read_slot(slot))}, ptr {name}")
+            self.text.effect(f"store {self._stored_form(self._read_slot(slot))}, ptr {name}")
 
     def _from_c(self, name: str, var: ir.Var) -> Val:
         if var.type == "bool":
@@ -235,9 +233,6 @@ class _Functions(Nests):
         if var.type in HALVES:
             return Val(self.text.op(f"bitcast {MEMORY[var.type]} {name} to i16"), var.type)
         return Val(name, var.type)
-
-    def _to_c(self, v: Val) -> str:
-        return self._stored_form(v)
 
 
 # ---- names and signatures ------------------------------------------------------------------------

@@ -187,7 +187,7 @@ class Reductions(Expressions):
         steps = max((b - a) // width, 1)
         if steps <= _STRAIGHT and steps * body_weight <= _LOOP_WEIGHT:
             return min(most, _power_of_two(steps)), steps
-        while steps % most:
+        if steps % most and steps % (most // 2 or 1) == 0:
             most //= 2
         return most, most
 

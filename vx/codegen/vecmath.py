@@ -187,7 +187,9 @@ _FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 NAMES = frozenset(_FUNCTIONS)
 """The functions that there are."""
 
-C_FUNCTIONS: Mapping[str, tuple[str, int]] = MappingProxyType({"sin": ("sinf", 1), "cos": ("cosf", 1), "pow": ("powf", 2)})
+C_FUNCTIONS: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {"sin": ("sinf", 1), "cos": ("cosf", 1), "pow": ("powf", 2)}
+)
 """What each calls of the C library, and with how many arguments."""
 
 _ARITY: Mapping[str, int] = MappingProxyType({"pow": 2})

@@ -70,7 +70,9 @@ class MathText:
     def unary(self, name: str, a: Val) -> Val:
         """An intrinsic of one float: `fabs`, `sqrt`."""
         return Val(
-            self.text.op(f"call {a.type} @llvm.{name}.{suffix(register(a.elem), self.lanes)}({a.typed})"), a.elem, self.lanes
+            self.text.op(f"call {a.type} @llvm.{name}.{suffix(register(a.elem), self.lanes)}({a.typed})"),
+            a.elem,
+            self.lanes,
         )
 
     def signed_like(self, a: Val, sign: Val) -> Val:

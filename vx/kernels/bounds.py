@@ -1,9 +1,9 @@
 """Index checks: proven away where ranges allow, else moved out of loops as far as they can go.
 
 An obligation is an affine expression that must not be negative. It is dropped if its interval says so.
-When a loop closes, an obligation that depends on the loop variable linearly is replaced, in front of the
-loop, by the obligation at the end of the range where it is smallest; one under a condition, or on something
-that the loop changes, stays where it is.
+When a loop closes, an obligation that only rises or only falls with the loop variable is replaced, in front of
+the loop, by the obligation at the end of the range where it is smallest, so that exactly the programs that fail
+fail; one under a condition, or on something that the loop changes, stays where it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, 
     low = affine.interval(expr, lo.ranges)[0]
     if low is not None and low >= 0:
         return
-    if any(_implies(o, expr, guards) for o in lo.scopes[-1].obligations):
+    if _lasting(lo, expr) and any(_implies(o, expr, guards) for o in lo.scopes[-1].obligations):
         return
     check = ir.Check(_condition(expr, guards), message)
     lo.emit(check)
@@ -94,12 +94,14 @@ def _implies(known: Obligation, expr: ir.Affine, guards: tuple[ir.Expr, ...]) ->
     return not stronger.terms and stronger.const >= 0 and set(known.guards) <= set(guards)
 
 
+def _lasting(lo: Lowering, expr: ir.Affine) -> bool:
+    """Nothing in it can change between two checks."""
+    return not affine.variables(expr) & lo.mutable and not any(True for _ in affine.loads(expr))
+
+
 def _at_smallest(lo: Lowering, expr: ir.Affine, loop: Loop) -> ir.Affine | None:
-    """A lower bound of `expr` over the loop that does not mention its variable."""
-    step = affine.coefficient(expr, loop.var.id)
-    if step is None:
-        expr = _bounded(lo, expr, loop.var.id)
-        step = affine.coefficient(expr, loop.var.id)
+    """The least value of `expr` over the loop, without its variable; None if it may not be at an end."""
+    step = _direction(lo, expr, loop.var.id)
     if step is None:
         return None
     if step == 0:
@@ -108,16 +110,25 @@ def _at_smallest(lo: Lowering, expr: ir.Affine, loop: Loop) -> ir.Affine | None:
     return affine.substitute_affine(expr, {loop.var.id: at})
 
 
-def _bounded(lo: Lowering, expr: ir.Affine, var: ir.VarId) -> ir.Affine:
-    """`expr` with opaque terms in `var` (`h / GROUP`) replaced by their least value, where known."""
-    result = affine.const(expr.const)
-    for c, atom in expr.terms:
-        low, high = affine.interval(atom, lo.ranges)
-        bound = low if c > 0 else high
-        opaque = not isinstance(atom, ir.Var) and var in affine.variables(atom)
-        term = affine.const(c * bound) if opaque and bound is not None else ir.Affine(0, ((c, atom),))
-        result = affine.add(result, term)
-    return result
+def _direction(lo: Lowering, expr: ir.Expr, var: ir.VarId) -> int | None:
+    """1 if `expr` never falls as `var` rises, -1 if it never rises, 0 if it stays, else None."""
+    match expr:
+        case ir.Var(id=i) if i == var:
+            return 1
+        case ir.Affine(terms=terms):
+            steps = {_signed(c, _direction(lo, atom, var)) for c, atom in terms} - {0}
+            return 0 if not steps else steps.pop() if len(steps) == 1 else None
+        case ir.Binary(op="/", left=a, right=ir.Affine(const=c, terms=())) if c > 0:
+            return _direction(lo, a, var)
+        case ir.Binary(op="*", left=a, right=b) if var not in affine.variables(b):
+            low = affine.interval(b, lo.ranges)[0]
+            return _direction(lo, a, var) if low is not None and low >= 0 else None
+        case _:
+            return None if var in affine.variables(expr) else 0
+
+
+def _signed(factor: int, step: int | None) -> int | None:
+    return step if step is None or factor > 0 else -step
 
 
 def _unfold(lo: Lowering, expr: ir.Affine, inside: set[ir.VarId]) -> ir.Affine:

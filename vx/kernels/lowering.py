@@ -293,10 +293,7 @@ class Lowering:
         )
         strides = dense_strides(extents)
         if view and not self.dense:
-            strides = tuple(
-                affine.var(self._scalar_param("i64", f"{name}.stride{axis}", StrideBinding(place, axis)))
-                for axis in range(len(extents))
-            )
+            strides = tuple(affine.var(self._stride_param(place, axis, name)) for axis in range(len(extents)))
         length = affine.const(1)
         for extent, stride in zip(extents, strides, strict=True):
             length = affine.add(length, affine.times(affine.sub(extent, affine.const(1)), stride))
@@ -311,6 +308,11 @@ class Lowering:
     def _extent_param(self, place: tree.PlaceNode, axis: int, name: str, dim: tree.Dyn) -> ir.Var:
         v = self._scalar_param("i64", name, ExtentBinding(place, axis))
         self.ranges[v.id] = (0, dim.bound)
+        return v
+
+    def _stride_param(self, place: tree.PlaceNode, axis: int, name: str) -> ir.Var:
+        v = self._scalar_param("i64", f"{name}.stride{axis}", StrideBinding(place, axis))
+        self.ranges[v.id] = (0, None)
         return v
 
     # refusals

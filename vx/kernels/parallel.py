@@ -9,8 +9,8 @@ of something larger than the whole reach of a·i.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import gcd
 
@@ -36,7 +36,8 @@ def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[i
         return f"carries {', '.join(names) or 'a scalar'} from one iteration to the next"
     private = effects.allocated(body)
     varying = effects.declared(body)
-    touched = [a for a in effects.accesses(body) if a.buffer not in private]
+    definitions = {s.var.id: s.value for s in effects.statements(body) if isinstance(s, ir.Let) and not s.mutable}
+    touched = [_unfolded(a, definitions) for a in effects.accesses(body) if a.buffer not in private]
     written = {a.buffer for a in touched if a.store}
     for store in (a for a in touched if a.store):
         for other in (a for a in touched if a.buffer == store.buffer):
@@ -44,6 +45,14 @@ def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[i
                 what = "write to" if other.store else "read of"
                 return f"iterations may overlap in the {what} '{name[store.buffer]}'"
     return ""
+
+
+def _unfolded(access: Access, definitions: Mapping[ir.VarId, ir.Expr]) -> Access:
+    """The access with scalars of the body replaced by what they were declared as."""
+    offset = access.offset
+    while known := {v: definitions[v] for v in affine.variables(offset) if v in definitions}:
+        offset = affine.substitute_affine(offset, known)
+    return replace(access, offset=offset)
 
 
 def trip_count(loop: Loop, ranges: Ranges) -> int | None:

@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from vx.diagnostics.report import CompileError, Diagnostic, Help, Level
+from vx.diagnostics.span import NOWHERE
+
 MODEL_VARIABLE = "VX_MODEL_DIR"
 
 
@@ -27,12 +30,24 @@ def environment(model_dir: str | None, extra: Mapping[str, str] | None = None) -
 
 
 def become(executable: Path, model_dir: str | None, name: str, arguments: Sequence[str]) -> NoReturn:
-    """Replace this process by the program, which sees `name` as its own name. Raises OSError."""
+    """Replace this process by the program, which sees `name` as its own name.
+
+    Raises `CompileError` (E9035) if this machine cannot execute it.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     # Python ignores SIGPIPE, and what a process ignores its successor ignores too.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.execve(executable, [name, *arguments], environment(model_dir))
+    try:
+        os.execve(executable, [name, *arguments], environment(model_dir))
+    except OSError as error:
+        raise _cannot_run(executable, error) from error
+
+
+def _cannot_run(executable: Path, error: OSError) -> CompileError:
+    message = f"this machine cannot run the executable: {error.strerror or error}"
+    helps = (Help(f"the executable is {executable}; one for another target runs under an emulator such as qemu-user"),)
+    return CompileError([Diagnostic("E9035", Level.ERROR, message, NOWHERE, helps=helps)])
 
 
 def capture(

@@ -28,7 +28,7 @@ from vx.sema import (
 )
 from vx.sema.context import Body, CheckFailed, Env, GenericValue, Instance
 from vx.sema.names import ExternItem, FunctionItem, did_you_mean
-from vx.sema.types import show, show_place
+from vx.sema.types import show, show_place, tensor_of
 from vx.syntax import ast
 
 
@@ -224,11 +224,22 @@ class _Call:
         env = replace(env, here=here)
         decided: dict[int, tree.Type] = {}
         for i, param in enumerate(self.item.node.params):
-            if instances.open_tensor(env.scope, param.type) is not None:
+            found = instances.open_tensor(env.scope, param.type)
+            if found is not None:
+                if found.node.dims is None:
+                    self._require_tensor(param, values[i])
                 decided[i] = instances.param_type(session, env, param.type, values[i].type)
                 self._check_visible(decided[i], here, values[i])
         depth = body.env.depth + 1 if binder.bound or binder.env.bindings else 0
         return instances.request(session, self.item, env.bindings, body.here, decided, depth, self.span)
+
+    def _require_tensor(self, param: ast.Param, value: tree.Value) -> None:
+        """E3003 unless the argument is a tensor, borrowed if the parameter is a reference."""
+        borrowed = isinstance(param.type, ast.RefType)
+        if tensor_of(value.type) is None or isinstance(value.type, tree.Ref) != borrowed:
+            wanted = "a borrowed tensor" if borrowed else "a tensor"
+            message = f"argument `{param.name}` of `{self.name}` is {wanted}, and this is {show(value.type)}"
+            raise self.body.fail("E3003", message, value.span)
 
     def _check_visible(self, type_: tree.Type, here: tree.Place, value: tree.Value) -> None:
         if not isinstance(type_, tree.Ref) or not isinstance(type_.to, tree.Tensor):

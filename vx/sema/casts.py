@@ -18,6 +18,8 @@ def cast(body: Body, node: ast.Cast, _expected: tree.Type | None) -> tree.Value:
         helps = ["to convert the elements of a tensor, name the element type: `t as f32`"]
         raise body.fail("E3011", f"`as` converts to scalar types, not to {show(target)}", node.span, helps=helps)
     value = operators.operand(body, node.operand, _hint(node.operand, target))
+    if isinstance(value.type, tree.Enum) and is_integer(target) and body.session.is_plain(value.type):
+        return _number_of(body, node, value, target)
     source = element(value.type)
     if isinstance(value.type, tree.Ptr) and is_integer(target):
         return tree.Cast(target, node.span, value)
@@ -54,6 +56,17 @@ def _converted(body: Body, node: ast.Cast, value: tree.Value, source: str, targe
         if folded is not None:
             return tree.Const(target, node.span, folded)
     return tree.Cast(target, node.span, constants.in_range(body, value))
+
+
+def _number_of(body: Body, node: ast.Cast, value: tree.Value, target: tree.Scalar) -> tree.Value:
+    """An enum without payloads as the number of its variant, counted from 0."""
+    assert isinstance(value.type, tree.Enum)
+    arms = []
+    for i, _ in enumerate(body.session.enums[value.type.key].variants):
+        number = tree.Const(target, node.span, i)
+        constants.check_range(body.session, number)
+        arms.append(tree.Arm(tree.TagPattern(i, ()), tree.Block((), number, target, node.span)))
+    return tree.Match(target, node.span, value, tuple(arms))
 
 
 def _to_pointer(body: Body, node: ast.Cast, target: tree.Ptr) -> tree.Value:

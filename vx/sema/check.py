@@ -172,9 +172,6 @@ def _check_declarations(session: Session) -> None:
                 _check_declaration(session, item)
             except CheckFailed:
                 continue
-    spans = {key: one.item.node.span for key, one in session.structs.items()}
-    spans |= {key: one.item.node.span for key, one in session.enums.items()}
-    resolve.check_finite(session, spans)
 
 
 def _check_declaration(session: Session, item: object) -> None:
@@ -308,4 +305,5 @@ def _program(session: Session, scope: ModuleScope) -> tree.Program:
         roles=tuple(roles),
         files=tuple(session.files),
         machine=session.machine,
+        uses_model=any(module.path == ("model",) for module in session.modules),
     )

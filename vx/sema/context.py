@@ -187,6 +187,10 @@ class Session:
             case _:
                 return False
 
+    def is_plain(self, type_: tree.Enum) -> bool:
+        """Whether no variant of the enum has a payload."""
+        return not any(items for _, items in self.enums[type_.key].variants)
+
     def item_of(self, type_: tree.Type) -> StructItem | EnumItem | None:
         """The declaration behind a struct or enum type."""
         if isinstance(type_, tree.Struct):

@@ -91,7 +91,8 @@ class _Tree:
     expected: tree.Type | None
     hint: tree.Type | None
     used: set[int] = field(default_factory=set)
-    known: dict[int, str] = field(default_factory=dict)
+    known: dict[int, str | tuple[EnumItem, int, tuple[int, ...]]] = field(default_factory=dict)
+    """What is known of each column's value on the way to here: a constant, or a variant and its payloads."""
     leaves: int = 0
 
     # ---- one step ----
@@ -113,14 +114,15 @@ class _Tree:
         seen = type_.to if isinstance(type_, tree.Ref) else type_
         item = self.body.session.item_of(seen)
         assert isinstance(item, EnumItem)
-        tags = sorted({row.tests[column].index for row in rows if isinstance(row.tests[column], patterns.Tag)})  # type: ignore[union-attr]
+        tests = [row.tests[column] for row in rows]
+        tags = sorted({test.index for test in tests if isinstance(test, patterns.Tag)})
         arms = []
         for tag in tags:
             payload = patterns.payload_types(self.body, type_, tag)
             names = tuple(self.body.hidden(t, self.node.span, f"payload{i}") for i, t in enumerate(payload))
             rest = (*columns[:column], *names, *columns[column + 1 :])
             narrowed = [r for row in rows if (r := self._under_tag(row, column, tag, names, slot)) is not None]
-            self.known[slot] = f"{_shape(item, tag, [f'@{n}' for n in names])}"
+            self.known[slot] = (item, tag, names)
             arms.append(tree.Arm(tree.TagPattern(tag, names), self.decide(rest, narrowed)))
             del self.known[slot]
         if len(tags) < len(item.node.variants):
@@ -150,7 +152,7 @@ class _Tree:
         arms = []
         for key, value in values.items():
             narrowed = [r for row in rows if (r := _under_value(row, column, key, slot)) is not None]
-            self.known[slot] = str(key).lower() if isinstance(key, bool) else str(key)
+            self.known[slot] = _written(value)
             arms.append(tree.Arm(tree.ValuePattern(value), self.decide(_without(columns, column), narrowed)))
             del self.known[slot]
         if not (self.body.locals[slot].type == tree.BOOL and len(values) == 2):
@@ -227,16 +229,22 @@ class _Tree:
 
     def _witness(self) -> str:
         """A case that no arm covers, written as a pattern."""
-        text = next(iter(self.known.values()), "_")
-        for slot, case in list(self.known.items())[1:]:
-            text = text.replace(f"@{slot}", case)
-        while "@" in text:
-            start = text.index("@")
-            end = start + 1
-            while end < len(text) and text[end].isdigit():
-                end += 1
-            text = text[:start] + "_" + text[end:]
-        return text
+        return self._case(next(iter(self.known), -1))
+
+    def _case(self, slot: int) -> str:
+        """What is known of the value in `slot` on the way to here."""
+        known = self.known.get(slot)
+        if known is None or isinstance(known, str):
+            return known or "_"
+        item, tag, payloads = known
+        return _shape(item, tag, [self._case(inner) for inner in payloads])
+
+
+def _written(value: tree.Const | tree.Str) -> str:
+    """A constant as a pattern."""
+    if isinstance(value, tree.Str):
+        return f'"{value.value.decode(errors="replace")}"'
+    return str(value.value).lower()
 
 
 def _bind(row: _Row, test: patterns.Any, slot: int) -> _Row:

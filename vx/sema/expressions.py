@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from vx.diagnostics.span import Span
 from vx.sema import (
     aggregates,
     branches,
@@ -106,8 +107,12 @@ def is_raw(found: tree.PlaceNode) -> bool:
 
 def borrow(found: tree.PlaceNode, mutable: bool = False) -> tree.Value:
     """`&place`; of a place that holds a reference, a reborrow of what that points to."""
-    found = through_refs(found)
-    return tree.AddrOf(tree.Ref(found.type, mutable), found.span, found, mutable)
+    return address(through_refs(found), found.span, mutable)
+
+
+def address(found: tree.PlaceNode, span: Span, mutable: bool) -> tree.Value:
+    """`&found`, written at `span`."""
+    return tree.AddrOf(tree.Ref(found.type, mutable), span, found, mutable)
 
 
 def read(body: Body, found: tree.PlaceNode) -> tree.Value:
@@ -198,8 +203,7 @@ def _addr_of(body: Body, node: ast.AddrOf, expected: tree.Type | None) -> tree.V
         if isinstance(result.type, tree.Void | tree.Never):
             raise body.fail("E3012", f"there is nothing to borrow: this is {show(result.type)}", node.span)
         found = tree.Temp(result.type, node.operand.span, result)
-    found = through_refs(found)
-    return tree.AddrOf(tree.Ref(found.type, node.mutable), node.span, found, node.mutable)
+    return address(through_refs(found), node.span, node.mutable)
 
 
 @cache

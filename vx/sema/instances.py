@@ -8,12 +8,13 @@ place, and a function without `on` also differs by where it is called.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from vx.diagnostics.span import Span
 from vx.sema import constants, placement, resolve, tree
 from vx.sema.context import Env, GenericValue, Instance, Session, show_generic
-from vx.sema.names import FunctionItem
-from vx.sema.types import show_dims, show_place
+from vx.sema.names import AliasItem, FunctionItem, ModuleScope, lookup
+from vx.sema.types import show_dims, show_place, tensor_of
 from vx.syntax import ast
 
 
@@ -22,27 +23,46 @@ def running_place(session: Session, item: FunctionItem, env: Env) -> tree.Place:
     return env.here if item.node.on is None else placement.resolve_place(session, env, item.node.on)
 
 
-def is_open_shape(node: ast.TypeExpr) -> bool:
-    """Whether a parameter type leaves place (or shape) to the argument."""
-    if not isinstance(node, ast.RefType):
-        return False
-    inner = node.inner
-    if isinstance(inner, ast.PathType):
-        return inner.segments == ("Matrix",)
-    return isinstance(inner, ast.TensorType) and inner.place is None
+@dataclass(frozen=True, slots=True)
+class OpenTensor:
+    """The tensor type of a parameter that leaves its place, or its shape, to the argument. `scope` is where
+    it is written: the parameter's module, or that of a type alias."""
+
+    node: ast.TensorType
+    scope: ModuleScope
+
+
+def open_tensor(scope: ModuleScope, node: ast.TypeExpr) -> OpenTensor | None:
+    """What a parameter's type leaves open: an unplaced tensor behind a reference, or one without a shape."""
+    inner = node.inner if isinstance(node, ast.RefType) else node
+    if isinstance(inner, ast.PathType) and isinstance(node, ast.RefType):
+        if inner.segments == ("Matrix",):
+            elem = ast.PathType(inner.span, ("f32",), ())
+            return OpenTensor(ast.TensorType(inner.span, elem, (None, None), None), scope)
+        named = lookup(scope, inner.segments[0]) if len(inner.segments) == 1 else None
+        if isinstance(named, AliasItem):
+            inner, scope = named.node.type, named.module
+    if not isinstance(inner, ast.TensorType):
+        return None
+    is_open = inner.dims is None or (isinstance(node, ast.RefType) and inner.place is None)
+    return OpenTensor(inner, scope) if is_open else None
 
 
 def param_type(session: Session, env: Env, node: ast.TypeExpr, actual: tree.Type | None) -> tree.Type:
     """The type of a parameter, given the type of its argument (None: nothing is known of it)."""
-    if not is_open_shape(node) or not isinstance(actual, tree.Ref) or not isinstance(actual.to, tree.Tensor):
+    found = open_tensor(env.scope, node)
+    tensor = None if actual is None else tensor_of(actual)
+    if found is None or tensor is None or isinstance(actual, tree.Ref) != isinstance(node, ast.RefType):
         return resolve.resolve_type(session, env, node)
-    assert isinstance(node, ast.RefType)
-    if isinstance(node.inner, ast.TensorType) and node.inner.dims is None:
-        elem = resolve.element_type(session, env, node.inner.elem)
-        return tree.Ref(tree.Tensor(elem, actual.to.dims, actual.to.place), node.mutable)
-    declared = resolve.resolve_type(session, env, node.inner)
-    assert isinstance(declared, tree.Tensor)
-    return tree.Ref(tree.Tensor(declared.elem, declared.dims, actual.to.place), node.mutable)
+    inner = env if found.scope is env.scope else Env(found.scope, env.here, depth=env.depth)
+    elem = resolve.element_type(session, inner, found.node.elem)
+    place, dims = tensor.place, tensor.dims
+    if found.node.place is not None:
+        place = resolve.written_place(session, inner, found.node, elem)
+    if found.node.dims is not None:
+        dims = resolve.tensor_type(session, inner, found.node).dims
+    type_ = tree.Tensor(elem, dims, place)
+    return tree.Ref(type_, node.mutable) if isinstance(node, ast.RefType) else type_
 
 
 def request(
@@ -98,14 +118,12 @@ def _moved_params(session: Session, item: FunctionItem, env: Env, params: tuple[
     home = placement.type_place(session, env.here)
     result = []
     for declared, type_ in zip(item.node.params, params, strict=True):
-        if not is_open_shape(declared.type):
+        found, tensor = open_tensor(item.module, declared.type), tensor_of(type_)
+        if found is None or tensor is None:
             continue
-        assert isinstance(type_, tree.Ref) and isinstance(type_.to, tree.Tensor)
-        text = ""
-        if isinstance(declared.type, ast.RefType) and isinstance(declared.type.inner, ast.TensorType):
-            text = "" if declared.type.inner.dims is not None else f": {show_dims(type_.to.dims)}"
-        if type_.to.place != home:
-            text += f" at {show_place(placement.real_place(session, type_.to.place))}"
+        text = "" if found.node.dims is not None else f": {show_dims(tensor.dims)}"
+        if found.node.place is None and tensor.place != home:
+            text += f" at {show_place(placement.real_place(session, tensor.place))}"
         if text:
             result.append(declared.name + text)
     return result

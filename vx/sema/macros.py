@@ -77,13 +77,19 @@ def _merged(parts: list[tree.Value]) -> list[tree.Value]:
     """Neighbouring texts as one."""
     result: list[tree.Value] = []
     for part in parts:
-        last = result[-1] if result else None
-        both = isinstance(part, tree.Print) and isinstance(last, tree.Print)
-        if both and isinstance(part.value, tree.Str) and isinstance(last.value, tree.Str):  # type: ignore[union-attr]
-            result[-1] = _text(last.value.value + part.value.value, last.span)  # type: ignore[union-attr]
+        text, before = _plain_text(part), _plain_text(result[-1]) if result else None
+        if text is not None and before is not None:
+            result[-1] = _text(before + text, result[-1].span)
         else:
             result.append(part)
-    return result or [_text(b"", parts[0].span)] if parts else []
+    return result
+
+
+def _plain_text(part: tree.Value) -> bytes | None:
+    """What a `Print` prints, if that is a literal text."""
+    if isinstance(part, tree.Print) and isinstance(part.value, tree.Str):
+        return part.value.value
+    return None
 
 
 def print_value(body: Body, node: ast.Expr, span: Span) -> tree.Value:

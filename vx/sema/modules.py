@@ -233,7 +233,7 @@ def _attach_impls(session: Session, module: ModuleScope) -> None:
         known = session.impls.setdefault(id(found), [])
         for name, function in impl.functions.items():
             for other in known:
-                if name in other.functions and not impl.node.target.args and not other.node.generics:  # type: ignore[union-attr]
+                if name in other.functions and not found.node.generics:
                     first = other.functions[name].node.name_span
                     message = f"`{name}` is declared twice for `{found.node.name}`"
                     session.report("E0206", message, function.node.name_span, labels=[(first, "first here")])

@@ -51,13 +51,14 @@ def operand(body: Body, node: ast.Expr, expected: tree.Type | None = None) -> tr
     if found is None:
         value = expressions.unchecked(body, node, expected)
         if not isinstance(value.type, tree.Ref):
+            placement.check_use(body, value.type, node.span, "this value")
             return value
         found = expressions.deref(value)
     found = expressions.through_refs(found)
     views.check_element_use(body, found)
     if isinstance(found.type, tree.Tensor):
         placement.check_use(body, found.type, node.span, placement.name_of(found, body))
-        return expressions.borrow(found)
+        return expressions.address(found, node.span, mutable=False)
     return expressions.read(body, found)
 
 

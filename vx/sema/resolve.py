@@ -312,10 +312,12 @@ def instantiate(
             if key not in session.structs:
                 session.structs[key] = StructInstance(item, args, env)
                 _resolve_struct(session, key, item, env)
+                _require_finite(session, key, item.node.span)
             return tree.Struct(key)
         if key not in session.enums:
             session.enums[key] = EnumInstance(item, args, env)
             _resolve_enum(session, key, item, env)
+            _require_finite(session, key, item.node.span)
         return tree.Enum(key)
     except CheckFailed:
         session.failed_types.add(key)
@@ -345,27 +347,24 @@ def _stored(session: Session, env: Env, node: ast.TypeExpr) -> tree.Type:
     return type_
 
 
-def check_finite(session: Session, span_of: Mapping[str, Span]) -> None:
-    """E0311 for every struct or enum that contains itself by value."""
-    done: set[str] = set()
-    for key in [*session.structs, *session.enums]:
-        _walk_contents(session, key, (), done, span_of)
+def _require_finite(session: Session, key: str, span: Span) -> None:
+    """E0311 if a value of struct or enum `key` would contain another one by value."""
+    seen: set[str] = set()
+    pending = list(_contents(session, key))
+    while pending:
+        inner = pending.pop()
+        if inner == key:
+            message = f"`{key}` contains itself, so it would be infinitely large"
+            raise session.fail("E0311", message, span, helps=["put a pointer in between, such as `*mut T`"])
+        if inner not in seen:
+            seen.add(inner)
+            pending.extend(_contents(session, inner))
 
 
-def _walk_contents(
-    session: Session, key: str, path: tuple[str, ...], done: set[str], span_of: Mapping[str, Span]
-) -> None:
-    if key in done:
-        return
-    if key in path:
-        message = f"`{key}` contains itself, so it would be infinitely large"
-        session.report("E0311", message, span_of[key], helps=["put a pointer in between, such as `*mut T`"])
-        return
+def _contents(session: Session, key: str) -> list[str]:
+    """The structs and enums that `key` directly contains, as far as its fields are resolved."""
     if key in session.structs:
-        inner = [t for _, t in session.structs[key].fields]
+        parts = [type_ for _, type_ in session.structs[key].fields]
     else:
-        inner = [t for _, items in session.enums[key].variants for t in items]
-    for type_ in inner:
-        if isinstance(type_, tree.Struct | tree.Enum):
-            _walk_contents(session, type_.key, (*path, key), done, span_of)
-    done.add(key)
+        parts = [type_ for _, items in session.enums[key].variants for type_ in items]
+    return [type_.key for type_ in parts if isinstance(type_, tree.Struct | tree.Enum)]

@@ -125,48 +125,51 @@ def _let(body: Body, node: ast.Let) -> tree.StmtNode:
     """Errors: E3001 if the value is not of the declared type, E3012 if there is no value."""
     if node.type is None:
         value = expressions.value(body, node.value)
+        type_ = value.type
     else:
-        want = convert.Want(_declared(body, node), "E3001", f"`{node.name}` is declared")
-        value = expressions.value(body, node.value, want.type)
-        value = convert.coerce(body, value, _placed_like(node, want, value))
+        hint = None if _is_shapeless(node.type) else _declared(body, node)
+        value = expressions.value(body, node.value, hint)
+        type_ = _settled(body, node, value)
+        value = convert.coerce(body, value, convert.Want(type_, "E3001", f"`{node.name}` is declared"))
     if value.type == tree.VOID:
         raise body.fail("E3012", f"`{node.name}` would have no value: this is void", node.value.span)
-    type_ = value.type if node.type is None or isinstance(value.type, tree.Tensor) else _declared(body, node)
-    if node.type is not None and isinstance(value.type, tree.Tensor):
-        type_ = _placed_like(node, convert.Want(_declared(body, node), "", ""), value).type
     id_ = body.declare(node.name, type_, node.name_span, mutable=node.mutable)
     if isinstance(value, tree.Const) and not node.mutable:
         body.known[id_] = value
     return tree.Let(node.span, id_, value)
 
 
+def _is_shapeless(node: ast.TypeExpr) -> bool:
+    """`Tensor<f32>`: the shape is left to the value."""
+    return isinstance(node, ast.TensorType) and node.dims is None
+
+
 def _declared(body: Body, node: ast.Let) -> tree.Type:
-    """The declared type; `Tensor<f32>` without a shape leaves that to the value."""
+    """The declared type."""
     assert node.type is not None
-    if isinstance(node.type, ast.TensorType) and node.type.dims is None:
-        elem = resolve.element_type(body.session, body.type_env, node.type.elem)
-        return tree.Tensor(elem, (), body.home)
     return resolve.resolve_type(body.session, body.type_env, node.type)
 
 
-def _placed_like(node: ast.Let, want: convert.Want, value: tree.Value) -> convert.Want:
-    """A declared tensor type leaves what it does not say, place or shape, to the value."""
-    declared, have = want.type, value.type
-    if not isinstance(declared, tree.Tensor) or not isinstance(have, tree.Tensor):
-        return want
-    assert isinstance(node.type, ast.TensorType | ast.PathType | ast.WrapperType)
-    if not isinstance(node.type, ast.TensorType):
-        return want
-    place = have.place if node.type.place is None else declared.place
-    dims = have.dims if node.type.dims is None else declared.dims
-    return convert.Want(tree.Tensor(declared.elem, dims, place), want.code, want.what)
+def _settled(body: Body, node: ast.Let, value: tree.Value) -> tree.Type:
+    """The variable's type: a declared tensor type leaves what it does not say, place or shape, to the value."""
+    have = value.type
+    if not isinstance(node.type, ast.TensorType) or not isinstance(have, tree.Tensor):
+        return _declared(body, node)
+    elem = resolve.element_type(body.session, body.type_env, node.type.elem)
+    place = have.place
+    if node.type.place is not None:
+        place = resolve.written_place(body.session, body.type_env, node.type, elem)
+    dims = have.dims
+    if node.type.dims is not None:
+        dims = resolve.tensor_type(body.session, body.type_env, node.type).dims
+    return tree.Tensor(elem, dims, place)
 
 
 def _declare_failed(body: Body, node: ast.Stmt) -> None:
     """After an error in a `let`: the name is there, of the declared type if that is right."""
     if not isinstance(node, ast.Let):
         return
-    if node.type is not None:
+    if node.type is not None and not _is_shapeless(node.type):
         try:
             type_ = _declared(body, node)
         except CheckFailed:

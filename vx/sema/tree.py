@@ -677,3 +677,5 @@ class Program:
     """Every source file read, in order of import."""
     machine: Machine | None = None
     """What it was checked against: the machine with the program's own declarations."""
+    uses_model: bool = False
+    """Whether it imports the model directory, be it for constants only."""
