@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vx.cli import fast, vxc
-from vx.cli.guard import ERRORS, FAULT, INTERRUPTED, guarded
+from vx.cli.guard import ERRORS, FAULT, INTERRUPTED, OUTPUT, guarded
 from vx.cli.options import options_of
 from vx.options import Options
 
@@ -84,6 +84,9 @@ def test_vxc_flags() -> None:
     assert vxc.parse(["--diagnostics-json=out", "p.vx"]).json == "out"
     assert vxc.parse(["--diagnostics-json", "p.vx"]).program == "p.vx"
     assert vxc.parse(["p.vx", "--action", "emit-llvm", "-o", "p.ll"]).output == "p.ll"
+    with pytest.raises(SystemExit) as ending:
+        vxc.parse([])
+    assert ending.value.code == 2
 
 
 def test_endings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +137,26 @@ def test_a_closed_pipe_is_quiet() -> None:
     command = f"{sys.executable} -c 'from vx.cli.main import run; run()' explain | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == "" and done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("explain > /dev/full", OUTPUT, "standard output: No space left on device\n"),
+        ("explain >&-", 0, ""),
+        ("explain <&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_output_that_goes_nowhere(command: str, status: int, told: str) -> None:
+    whole = f"{sys.executable} -c 'from vx.cli.main import run; run()' {command}"
+    done = subprocess.run(["bash", "-c", whole], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", told)
+
+
+def test_a_cache_that_cannot_be_used_is_a_refusal(hello: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run_vx("run", hello, VX_CACHE_DIR=str(tmp_path / "file"))
+    assert done.returncode == ERRORS and "E9021" in done.stderr and "fault" not in done.stderr
 
 
 def test_doctor_knows_this_machine() -> None:

@@ -40,9 +40,9 @@ def run_cached(argv: Sequence[str]) -> None:
     from vx.diagnostics.report import CompileError
     from vx.launch.local import become
 
-    built = cached_build(request.program, request.options)
-    if built is not None and all(is_lint(found.code) for found in built.diagnostics):
-        with suppress(CompileError):  # the command itself says what is wrong
+    with suppress(CompileError):  # the command itself says what is wrong
+        built = cached_build(request.program, request.options)
+        if built is not None and all(is_lint(found.code) for found in built.diagnostics):
             become(built.executable, built.model_dir, request.program, request.arguments)
 
 

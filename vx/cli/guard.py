@@ -1,20 +1,23 @@
 """What may end a command, and the exit status of each.
 
-0 success · 1 the program was refused · 2 wrong usage · 70 the compiler is at fault · 130 interrupted ·
-141 nobody reads the output. A Python traceback is shown only with VX_DEBUG=1.
+0 success · 1 the program was refused · 2 wrong usage · 70 the compiler is at fault · 74 the output cannot be
+written · 130 interrupted · 141 nobody reads the output. A Python traceback is shown only with VX_DEBUG=1.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
 
-ERRORS, FAULT, INTERRUPTED, PIPE = 1, 70, 130, 141
+ERRORS, FAULT, OUTPUT, INTERRUPTED, PIPE = 1, 70, 74, 130, 141
+_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 
 def guarded(command: Callable[[], int]) -> int:
     """Run `command`; turn whatever it raises into a message on stderr and a status."""
+    _open_missing_streams()
     try:
         status = command()
         sys.stdout.flush()
@@ -23,12 +26,30 @@ def guarded(command: Callable[[], int]) -> int:
         print("\ninterrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _LOST:
+            _discard_output()
+            print(f"standard output: {error.strerror}", file=sys.stderr)
+            return OUTPUT
         if os.environ.get("VX_DEBUG") == "1":
             raise
         return _fault(error)
+
+
+def _open_missing_streams() -> None:
+    """Put /dev/null where a standard stream was closed: the next file opened would take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode))
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that it cannot fail again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fault(error: Exception) -> int:

@@ -11,7 +11,7 @@ import typer
 
 from vx.build import COMPILER_FAULT
 from vx.cli.guard import ERRORS, FAULT
-from vx.diagnostics.report import CompileError, Diagnostic, Reporter, without_pedantic
+from vx.diagnostics.report import MAX_ERRORS, CompileError, Diagnostic, Reporter, without_pedantic
 from vx.diagnostics.source import SourceMap
 
 
@@ -48,6 +48,8 @@ class Session:
             print(render.render_sarif(diagnostics, self.sources, __version__), end="")
         else:
             print(render.render_text(diagnostics, self.sources, wants_colour()), file=sys.stderr, end="")
+            if self.reporter.full:
+                print(f"only the first {MAX_ERRORS} errors are shown", file=sys.stderr)
 
 
 def status_of(error: CompileError) -> int:

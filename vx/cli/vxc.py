@@ -58,7 +58,7 @@ def _json_flag(words: list[str]) -> tuple[list[str], str | None]:
     rest: list[str] = []
     json = None
     skip = False
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if skip:
             skip = False
         elif word == "--diagnostics-json":

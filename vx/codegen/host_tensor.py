@@ -319,7 +319,12 @@ def checked_bytes(fn: Emitter, elem: str, extents: Sequence[Int], span: Span) ->
             total *= extent
         else:
             helper = fn.module.helper("size")
-            total = fn.op(f"call i64 {helper}(i64 {total}, i64 {extent}, ptr {fn.where(span)})")
+            text = f"a tensor with a negative extent, or too large, at {fn.module.where(span)}"
+            message = fn.module.string(text.encode())
+            total = fn.op(f"call i64 {helper}(i64 {total}, i64 {extent}, ptr {message})")
+    if isinstance(total, int) and total >= 1 << 63:
+        require(fn, "false", "a tensor too large", span)
+        return 0
     return total
 
 

@@ -69,7 +69,7 @@ ok:
 }}"""
 
 _SIZE = f"""\
-define internal i64 @vx.size(i64 %a, i64 %b, ptr %where) {_ATTRIBUTES} {{
+define internal i64 @vx.size(i64 %a, i64 %b, ptr %message) {_ATTRIBUTES} {{
   %both = call {{i64, i1}} @llvm.smul.with.overflow.i64(i64 %a, i64 %b)
   %r = extractvalue {{i64, i1}} %both, 0
   %over = extractvalue {{i64, i1}} %both, 1
@@ -77,7 +77,7 @@ define internal i64 @vx.size(i64 %a, i64 %b, ptr %where) {_ATTRIBUTES} {{
   %bad = or i1 %over, %negative
   br i1 %bad, label %out, label %ok, !prof !1
 out:
-  call void @vx_abort_index(ptr %where, i64 %b, i64 9223372036854775807)
+  call void @vx_abort(ptr %message)
   unreachable
 ok:
   ret i64 %r
@@ -166,7 +166,7 @@ def _all() -> Iterator[tuple[str, Helper]]:
     yield "index", Helper(_INDEX, runtime=("vx_abort_index",))
     yield "window", Helper(_WINDOW, runtime=("vx_abort_index",))
     yield "slice", Helper(_SLICE, runtime=("vx_abort_index",))
-    yield "size", Helper(_SIZE, runtime=("vx_abort_index",))
+    yield "size", Helper(_SIZE, runtime=("vx_abort",))
     yield "require", Helper(_REQUIRE, runtime=("vx_abort",))
     yield "bf16.f32", Helper(_BF16_FROM_F32)
     yield "bf16.f64", Helper(_BF16_FROM_F64, needs=("bf16.f32",))

@@ -124,7 +124,8 @@ def _near_names(path: str) -> str:
         present = sorted(os.listdir(folder or "."))
     except OSError:
         return f"the folder {folder!r} cannot be read; relative paths start from {os.getcwd()}"
-    near = get_close_matches(name, present, n=1)
+    stems = {os.path.splitext(entry)[0]: entry for entry in present}  # endings are alike in any case
+    near = get_close_matches(os.path.splitext(name)[0], stems, n=1)
     if near:
-        return f"did you mean {os.path.join(folder, near[0])}?"
+        return f"did you mean {os.path.join(folder, stems[near[0]])}?"
     return f"relative paths start from {os.getcwd()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vx.kernels import affine, ir
@@ -134,6 +134,14 @@ def stored(stmts: Iterable[ir.Stmt]) -> set[ir.BufferId]:
 
 def loaded(stmts: Iterable[ir.Stmt]) -> set[ir.BufferId]:
     return {load.buffer for e in all_expressions(stmts) for load in affine.loads(e)}
+
+
+def disturbs(stmts: Sequence[ir.Stmt], expr: ir.Expr) -> bool:
+    """Whether running `stmts` may change the value of `expr`."""
+    if assigned(stmts) & affine.variables(expr):
+        return True
+    changed = stored(stmts)
+    return any(load.buffer in changed for load in affine.loads(expr))
 
 
 def free_variables(stmts: Iterable[ir.Stmt]) -> set[ir.VarId]:

@@ -38,7 +38,13 @@ def leaves_iteration(stmt: tree.StmtNode) -> bool:
 
 
 def leaves_loop(body: tree.Block) -> bool:
-    return any(leaves_iteration(s) for s in body.stmts) or (body.value is not None and returns(body.value))
+    """Whether a round of the loop may end early."""
+    return returns(body) or any(isinstance(n, tree.Break | tree.Continue) for n in _nodes(body, into_loops=False))
+
+
+def stops_loop(body: tree.Block) -> bool:
+    """Whether the loop may end before its range does: `break`, or a `return` anywhere."""
+    return returns(body) or any(isinstance(n, tree.Break) for n in _nodes(body, into_loops=False))
 
 
 def returns(node: object) -> bool:

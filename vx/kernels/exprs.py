@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vx.kernels import affine, ir, loops, places, stmts
+from vx.kernels import affine, effects, ir, loops, places, stmts
 from vx.kernels.lowering import Cell, Lowering, Nothing, Number, Record, Rows, Val, View
 from vx.sema import tree
 
@@ -116,7 +116,7 @@ def _scalar(lo: Lowering, e: tree.Value) -> ir.Expr:
         case tree.Cast(operand=x):
             return cast(scalar(lo, x), kind)
         case tree.Math(name=name, args=args):
-            return ir.Call(name, tuple(scalar(lo, a) for a in args), kind)
+            return ir.Call(name, _in_order(lo, args), kind)
         case tree.Reduce(op=op, args=args):
             return _reduce(lo, op, args, kind)
         case tree.Extent(ref=ref, axis=axis):
@@ -148,9 +148,10 @@ def cast(expr: ir.Expr, to: str) -> ir.Expr:
 
 
 def _binary(lo: Lowering, op: str, a: tree.Value, b: tree.Value, kind: str) -> ir.Expr:
-    left = scalar(lo, a)
     if op not in ("&&", "||"):
-        return ir.Binary(op, left, scalar(lo, b), kind)
+        left, right = _in_order(lo, (a, b))
+        return ir.Binary(op, left, right, kind)
+    left = scalar(lo, a)
     with lo.scope() as inner:
         right = scalar(lo, b)
     if not inner.stmts and not _may_fault(right):
@@ -159,6 +160,18 @@ def _binary(lo: Lowering, op: str, a: tree.Value, b: tree.Value, kind: str) -> i
     test: ir.Expr = result if op == "&&" else ir.Unary("!", result, "bool")
     lo.emit(ir.If(test, (*inner.stmts, ir.Set(result, right)), ()))
     return result
+
+
+def _in_order(lo: Lowering, nodes: Sequence[tree.Value]) -> tuple[ir.Expr, ...]:
+    """Operands, each with the value that it has before the later ones are evaluated."""
+    found: list[ir.Expr] = []
+    for node in nodes:
+        start = len(lo.scopes[-1].stmts)
+        last = scalar(lo, node)
+        later = lo.scopes[-1].stmts[start:]
+        found = [lo.let_at(start, "operand", x) if effects.disturbs(later, x) else x for x in found]
+        found.append(last)
+    return tuple(found)
 
 
 def _may_fault(expr: ir.Expr) -> bool:

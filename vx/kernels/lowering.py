@@ -120,7 +120,7 @@ class Frame:
     env: dict[tree.LocalId, Val]
     captures: bool
     returned: ir.Var | None = None
-    result: ir.Var | None = None
+    result: Val = Nothing()
     loops: list[LoopExits] = field(default_factory=list)
 
 
@@ -199,9 +199,19 @@ class Lowering:
         if mutable:
             self.mutable.add(v.id)
         else:
-            self.definitions[v.id] = value
-            self.ranges[v.id] = affine.interval(value, self.ranges)
+            self._define(v, value)
         return v
+
+    def let_at(self, position: int, name: str, value: ir.Expr) -> ir.Var:
+        """A new scalar holding the value that `value` has before the scope's statement `position`."""
+        v = self.fresh(affine.type_of(value), name)
+        self.scopes[-1].stmts.insert(position, ir.Let(v, value))
+        self._define(v, value)
+        return v
+
+    def _define(self, v: ir.Var, value: ir.Expr) -> None:
+        self.definitions[v.id] = value
+        self.ranges[v.id] = affine.interval(value, self.ranges)
 
     def once(self, name: str, value: ir.Expr) -> ir.Expr:
         """`value`, or a scalar that holds it if evaluating it later or twice would matter."""

@@ -2,9 +2,10 @@
 
 Two iterations i ≠ i' conflict if one stores to an element that the other touches. For a store at
 a·i + r and an access at a·i' + r' of the same buffer, that needs a·(i − i') = r' − r. The proof shows that no such
-pair exists: what is left of r' − r after everything invariant cancelled is a bounded sum over the inner
-loops' variables, which is either smaller than |a|, or consists of a small part like that and of multiples
-of something larger than the whole reach of a·i.
+pair exists: what is left of r' − r after everything invariant cancelled is a sum over the inner loops' variables,
+which is either smaller than |a|, or consists of a small part like that and of multiples of something larger than
+the whole reach of a·i; whatever is not known is some multiple of its factor. Accesses with different factors must
+lie in separate ranges, or differ modulo everything that varies.
 """
 
 from __future__ import annotations
@@ -64,38 +65,45 @@ def trip_count(loop: Loop, ranges: Ranges) -> int | None:
 def _disjoint(
     store: Access, other: Access, loop: Loop, varying: set[ir.VarId], written: set[ir.BufferId], ranges: Ranges
 ) -> bool:
-    step = affine.coefficient(store.offset, loop.var.id)
-    if step is None or step == 0 or affine.coefficient(other.offset, loop.var.id) != step:
-        return False
+    if _apart(affine.interval(store.offset, ranges), affine.interval(other.offset, ranges)):
+        return True
+    steps = [0, 0]
     spreads: list[_Spread] = []
     shift = other.offset.const - store.offset.const
-    sides = ((store.offset, store.inner, -1), (other.offset, other.inner, 1))
     remaining: dict[ir.Expr, int] = {}
-    for offset, inner, sign in sides:
-        loops = {x.var.id: x for x in inner}
-        for c, atom in offset.terms:
+    for side, (access, sign) in enumerate(((store, -1), (other, 1))):
+        loops = {x.var.id: x for x in access.inner}
+        for c, atom in access.offset.terms:
             if isinstance(atom, ir.Var) and atom.id == loop.var.id:
-                continue
-            if isinstance(atom, ir.Var) and atom.id in loops:
+                steps[side] += c
+            elif isinstance(atom, ir.Var) and atom.id in loops:
                 shift_by, spread = _loop_spread(c * sign, loops[atom.id], ranges)
-                if shift_by is None:
-                    return False
                 shift += shift_by
                 spreads.append(spread)
             elif _invariant(atom, loop.var.id, varying, written):
                 remaining[atom] = remaining.get(atom, 0) + c * sign
             else:
-                return False
-    if any(remaining.values()):
-        return False
-    return _never_meets(abs(step), trip_count(loop, ranges), shift, spreads)
+                spreads.append(_Spread(c * sign, None))
+    spreads += [_Spread(c, None) for c in remaining.values() if c]
+    spreads = [s for s in spreads if s.reach != 0]
+    divisor = gcd(*steps, *(s.step for s in spreads))
+    if shift % divisor if divisor else shift:
+        return True
+    return steps[0] == steps[1] != 0 and _never_meets(abs(steps[0]), trip_count(loop, ranges), shift, spreads)
 
 
-def _loop_spread(step: int, loop: Loop, ranges: Ranges) -> tuple[int | None, _Spread]:
+def _apart(a: affine.Interval, b: affine.Interval) -> bool:
+    """One range ends before the other begins."""
+    return (a[1] is not None and b[0] is not None and a[1] < b[0]) or (
+        b[1] is not None and a[0] is not None and b[1] < a[0]
+    )
+
+
+def _loop_spread(step: int, loop: Loop, ranges: Ranges) -> tuple[int, _Spread]:
     """A term step·v with v in low..high as (constant part, spread around it)."""
     low = affine.interval(loop.low, ranges)[0]
     if low is None:
-        return None, _Spread(step, None)
+        return 0, _Spread(step, None)
     high = affine.interval(affine.sub(affine.of(loop.high), affine.const(1)), ranges)[1]
     reach = None if high is None else max(high - low, 0)
     return step * low, _Spread(step, reach)
@@ -112,7 +120,6 @@ def _never_meets(step: int, trips: int | None, shift: int, spreads: Sequence[_Sp
     """No d with 1 ≤ |d| < trips solves step·d = shift + Σ spreads."""
     if trips is not None and trips <= 1:
         return True
-    spreads = [s for s in spreads if s.reach != 0]
     small = [s for s in spreads if abs(s.step) < step]
     large = [s for s in spreads if abs(s.step) >= step]
     if any(s.reach is None for s in small):

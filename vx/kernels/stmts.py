@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vx.diagnostics.span import Span
-from vx.kernels import affine, attention, exits, exprs, ir, loops, places
+from vx.kernels import affine, attention, exits, exprs, ir, loops, places, slots
 from vx.kernels.effects import Loop
-from vx.kernels.lowering import Cell, Frame, LoopExits, Lowering, Nothing, Number, Rows, Val, View
+from vx.kernels.lowering import Cell, Frame, LoopExits, Lowering, Nothing, Number, Record, Rows, Val, View
 from vx.sema import tree
 
 MAX_INLINE_DEPTH = 64
@@ -108,6 +108,8 @@ def _bind(lo: Lowering, local: tree.LocalDecl, v: Val) -> Val:
         return Number(lo.once(local.name, expr))
     if isinstance(v, Rows):
         return loops.materialise(lo, v, local.name)
+    if isinstance(v, Record) and isinstance(local.type, tree.Struct):
+        return slots.moved(lo, v, local.name)
     return v
 
 
@@ -122,7 +124,10 @@ def _assign(lo: Lowering, target: tree.PlaceNode, value: tree.Value, span: Span)
         source = exprs.tensor_operand(lo, value)
         loops.assign(lo, places.view_of(lo, target), source, span)
     else:
-        lo.refuse("assigning a struct", span, "assign its fields")
+        slot = places.place(lo, target)
+        if not slots.is_plain(slot):
+            lo.refuse("assigning a struct that holds tensors", span, "assign its fields")
+        slots.fill(lo, slot, exprs.value(lo, value), span)
 
 
 def _op_assign(lo: Lowering, target: tree.PlaceNode, op: str, value: tree.Value, span: Span) -> None:
@@ -164,48 +169,25 @@ def _choose(
     lo: Lowering, arms: Sequence[tuple[ir.Expr | None, Callable[[], Val]]], type_: tree.Type, span: Span
 ) -> Val:
     """The first arm whose condition holds (None: always)."""
-    result: ir.Var | None = None
-    if isinstance(type_, tree.Scalar):
-        result = lo.let("chosen", _zero(type_.name), mutable=True)
-    elif not isinstance(type_, tree.Void | tree.Never):
-        lo.refuse("choosing between structs or tensors", span, "store into one tensor in both arms")
-    stmts = _arms(lo, arms, result)
-    for stmt in stmts:
+    result = slots.make(lo, type_, "chosen", span)
+    for stmt in _arms(lo, arms, result, span):
         lo.emit(stmt)
-    return Nothing() if result is None else Number(result)
+    return slots.read(result)
 
 
 def _arms(
-    lo: Lowering, arms: Sequence[tuple[ir.Expr | None, Callable[[], Val]]], result: ir.Var | None
+    lo: Lowering, arms: Sequence[tuple[ir.Expr | None, Callable[[], Val]]], result: Val, span: Span
 ) -> tuple[ir.Stmt, ...]:
     if not arms:
         return ()
     cond, run = arms[0]
     with lo.scope() as taken:
         v = run()
-        if result is not None and not isinstance(v, Nothing):
-            lo.emit(ir.Set(result, _number(v)))
+        if not isinstance(result, Nothing):
+            slots.fill(lo, result, v, span)
     if cond is None:
         return tuple(taken.stmts)
-    return (ir.If(cond, tuple(taken.stmts), _arms(lo, arms[1:], result)),)
-
-
-def _number(v: Val) -> ir.Expr:
-    match v:
-        case Number(expr=expr):
-            return expr
-        case Cell(var=var):
-            return var
-        case View(extents=()):
-            return v.load(())
-        case _:
-            raise AssertionError(f"{type(v).__name__} where a scalar was expected")
-
-
-def _zero(type_: str) -> ir.Lit:
-    if type_ == "bool":
-        return ir.Lit(False, type_)
-    return ir.Lit(0.0 if type_ in tree.FLOATS else 0, type_)
+    return (ir.If(cond, tuple(taken.stmts), _arms(lo, arms[1:], result, span)),)
 
 
 def match_value(lo: Lowering, e: tree.Match) -> Val:
@@ -235,33 +217,27 @@ def _for(lo: Lowering, stmt: tree.For) -> None:
     v = lo.fresh("i64", local.name)
     loops.set_range(lo, v, low, high)
     lo.frame.env[stmt.id] = Number(exprs.cast(v, local.type.name))
-    flags = _loop_flags(lo, stmt.body)
+    run = lo.let("run", ir.Lit(True, "bool"), mutable=True) if exits.stops_loop(stmt.body) else _NEVER_READ
     with lo.scope() as inner:
-        _guarded_body(lo, stmt.body, flags)
+        _round(lo, stmt.body, run)
     loops.close(lo, inner, Loop(v, affine.simplest(low), affine.simplest(high)), stmt.span)
 
 
-def _loop_flags(lo: Lowering, body: tree.Block) -> LoopExits | None:
-    if not exits.leaves_loop(body):
-        return None
-    run = lo.let("run", ir.Lit(True, "bool"), mutable=True)
-    live = lo.let("live", ir.Lit(True, "bool"), mutable=True)
-    return LoopExits(run, live)
+def _round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
+    """One round of a loop; of one that can be stopped, only while `run`."""
+    if run is not _NEVER_READ:
+        with lo.scope() as inner:
+            _live_round(lo, body, run)
+        lo.emit(ir.If(run, tuple(inner.stmts), ()))
+    else:
+        _live_round(lo, body, run)
 
 
-def _guarded_body(lo: Lowering, body: tree.Block, flags: LoopExits | None) -> None:
-    """One round of a loop; with flags, only while the loop still runs."""
-    if flags is None:
-        lo.frame.loops.append(LoopExits(_NEVER_READ, _NEVER_READ))
-        block(lo, body)
-        lo.frame.loops.pop()
-        return
-    lo.frame.loops.append(flags)
-    with lo.scope() as inner:
-        lo.emit(ir.Set(flags.live, ir.Lit(True, "bool")))
-        block(lo, body)
+def _live_round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
+    live = lo.let("live", ir.Lit(True, "bool"), mutable=True) if exits.leaves_loop(body) else _NEVER_READ
+    lo.frame.loops.append(LoopExits(run, live))
+    block(lo, body)
     lo.frame.loops.pop()
-    lo.emit(ir.If(flags.run, tuple(inner.stmts), ()))
 
 
 _NEVER_READ = ir.Var(-1, "bool", "none")
@@ -270,11 +246,10 @@ _NEVER_READ = ir.Var(-1, "bool", "none")
 def _while(lo: Lowering, cond: tree.Value | None, body: tree.Block) -> None:
     """`while` and `loop`: rounds go on while `run`, which the condition or a `break` clears."""
     run = lo.let("run", ir.Lit(True, "bool"), mutable=True)
-    live = lo.let("live", ir.Lit(True, "bool"), mutable=True)
     with lo.scope() as inner:
         if cond is not None:
             lo.emit(ir.Set(run, exprs.scalar(lo, cond)))
-        _guarded_body(lo, body, LoopExits(run, live))
+        _round(lo, body, run)
     lo.emit(ir.While(run, tuple(inner.stmts)))
 
 
@@ -297,10 +272,7 @@ def call(lo: Lowering, e: tree.Call) -> Val:
     frame = Frame(function, env, captures=False)
     if exits.returns_early(function.body):
         frame.returned = lo.let("returned", ir.Lit(False, "bool"), mutable=True)
-        if isinstance(function.ret, tree.Scalar):
-            frame.result = lo.let("result", _zero(function.ret.name), mutable=True)
-        elif not isinstance(function.ret, tree.Void):
-            lo.refuse("an early `return` of a struct or tensor", e.span, "make it the last expression")
+        frame.result = slots.make(lo, function.ret, "result", e.span)
     lo.frames.append(frame)
     result = _function_value(lo, frame)
     lo.frames.pop()
@@ -315,10 +287,10 @@ def _function_value(lo: Lowering, frame: Frame) -> Val:
     if body.value is not None:
         with lo.scope() as tail:
             v = exprs.value(lo, body.value)
-            if frame.result is not None and not isinstance(v, Nothing):
-                lo.emit(ir.Set(frame.result, _number(v)))
+            if not isinstance(frame.result, Nothing):
+                slots.fill(lo, frame.result, v, body.value.span)
         lo.emit(ir.If(ir.Unary("!", frame.returned, "bool"), tuple(tail.stmts), ()))
-    return Nothing() if frame.result is None else Number(frame.result)
+    return slots.read(frame.result)
 
 
 def leave_function(lo: Lowering, value: tree.Value | None) -> None:
@@ -329,9 +301,7 @@ def leave_function(lo: Lowering, value: tree.Value | None) -> None:
         lo.refuse("returning from the surrounding function", span, "set a flag and return after the region")
     assert frame.returned is not None
     if value is not None:
-        v = exprs.value(lo, value)
-        if frame.result is not None:
-            lo.emit(ir.Set(frame.result, _number(v)))
+        slots.fill(lo, frame.result, exprs.value(lo, value), value.span)
     lo.emit(ir.Set(frame.returned, ir.Lit(True, "bool")))
     for flags in frame.loops:
         lo.emit(ir.Set(flags.live, ir.Lit(False, "bool")))

@@ -20,9 +20,10 @@ static bool interrupted(int file) {
     return true;
 }
 
-/* What was not written is lost whatever we do; a program must not look successful then. */
+/* What was not written is lost whatever we do; a program must not look successful then. A reader that left, such as
+   `head`, has seen what it wanted: nothing is said about that. */
 static _Noreturn void output_lost(void) {
-    fprintf(stderr, "vx: standard output: %s\n", strerror(errno));
+    if (errno != EPIPE) fprintf(stderr, "vx: standard output: %s\n", strerror(errno));
     _exit(VX_EXIT_OUTPUT);
 }
 

@@ -20,9 +20,13 @@ from vx.sema import tree
 from vx.sema.names import ConstItem, EnumItem, ExternItem, FunctionItem, ImplItem, Item, ModuleScope, StructItem
 from vx.sema.types import show, show_place
 
-MAX_DEPTH = 100
+MAX_DEPTH = 128
 """Instantiations inside instantiations, before it is called runaway."""
 MAX_INSTANCES = 20_000
+MAX_KEY = 10_000
+"""Characters of a type with all its arguments written out, before it is called runaway."""
+MAX_PARTS = 10_000
+"""Scalars, pointers and tensors that make up one value of a struct or enum."""
 
 
 class CheckFailed(Exception):
@@ -122,6 +126,8 @@ class Session:
     """Keys of the functions whose bodies are being checked."""
     structs: dict[str, StructInstance] = field(default_factory=dict)
     enums: dict[str, EnumInstance] = field(default_factory=dict)
+    part_counts: dict[str, int] = field(default_factory=dict)
+    """Of structs and enums: how many scalars, pointers and tensors make them up."""
     failed_types: set[str] = field(default_factory=set)
     """Keys of structs and enums whose declaration was refused."""
     externs: dict[str, tree.Extern] = field(default_factory=dict)

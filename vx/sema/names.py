@@ -145,9 +145,16 @@ def visible_names(scope: ModuleScope) -> list[str]:
     return names
 
 
+_MANY = 500
+"""Names among which a misspelling is looked for thoroughly."""
+
+
 def closest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `name` is most likely a misspelling of."""
-    near = get_close_matches(name, sorted(set(candidates)), n=1, cutoff=0.6)
+    among = sorted(set(candidates))
+    if len(among) > _MANY:
+        among = [item for item in among if item[:1] == name[:1] and abs(len(item) - len(name)) <= 1][:_MANY]
+    near = get_close_matches(name, among, n=1, cutoff=0.6)
     if near and len(name) > 1:
         return near[0]
     return None

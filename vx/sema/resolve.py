@@ -7,11 +7,15 @@ instantiated on the way, their fields resolved, and the session knows them by ke
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from vx.diagnostics.span import Span
+from vx.runtime.abi import MAX_RANK
 from vx.sema import constants, destructors, placement, tree
 from vx.sema.context import (
     MAX_DEPTH,
+    MAX_KEY,
+    MAX_PARTS,
     CheckFailed,
     ConstArg,
     EnumInstance,
@@ -35,13 +39,14 @@ from vx.sema.names import (
     lookup,
     visible_names,
 )
-from vx.sema.types import show
+from vx.sema.types import show, show_dims
 from vx.syntax import ast
 
 _SCALARS = frozenset(tree.BITS) - frozenset(tree.STORAGE_ONLY)
 _ELEMENTS = frozenset(tree.BITS)
 FUNCTION_POINTER = tree.Ptr(tree.VOID, False)
 """What `fn(…) -> …` is: an address to hand to C."""
+MAX_TENSOR_BYTES = (1 << 63) - 1
 _MATRIX = tree.Tensor("f32", (tree.Dyn(), tree.Dyn()))
 
 
@@ -87,7 +92,19 @@ def tensor_type(session: Session, env: Env, node: ast.TensorType) -> tree.Tensor
     dims: tuple[tree.Dim, ...] = tuple(
         tree.Dyn() if dim is None else constants.dimension(session, env, dim) for dim in node.dims
     )
+    check_shape(session, elem, dims, node.span)
     return tree.Tensor(elem, dims, written_place(session, env, node, elem))
+
+
+def check_shape(session: Session, elem: str, dims: tuple[tree.Dim, ...], span: Span) -> None:
+    """E7004 for more dimensions than a tensor has at most, E7006 if its bytes or positions cannot be counted."""
+    if len(dims) > MAX_RANK:
+        message = f"a tensor has at most {MAX_RANK} dimensions, and this has {len(dims)}"
+        raise session.fail("E7004", message, span)
+    elements = prod(max(dim, 1) for dim in dims if isinstance(dim, int))
+    if elements * tree.BITS[elem] // 8 > MAX_TENSOR_BYTES:
+        message = f"a tensor of {show_dims(dims)} {elem} is too large"
+        raise session.fail("E7006", message, span, notes=["its size in bytes has to fit in 63 bits"])
 
 
 def written_place(session: Session, env: Env, node: ast.TensorType, elem: str) -> tree.Place | None:
@@ -130,7 +147,9 @@ def _path_type(session: Session, env: Env, node: ast.PathType) -> tree.Type:
             args = generic_args(session, env, item, node.args, node.span)
             return instantiate(session, item, args, node.span, env.depth)
         case AliasItem():
-            return resolve_type(session, Env(item.module, session.host, depth=env.depth), item.node.type)
+            if env.depth > MAX_DEPTH:
+                raise session.fail("E0303", f"the type `{item.node.name}` is declared by itself", item.node.span)
+            return resolve_type(session, Env(item.module, session.host, depth=env.depth + 1), item.node.type)
         case FixedItem(meaning=tree.Scalar()):
             assert isinstance(item.meaning, tree.Scalar)
             return item.meaning
@@ -302,7 +321,7 @@ def instantiate(
     key = instance_key(item.path, args)
     bindings = dict(zip((p.name for p in item.node.generics), args, strict=True))
     env = Env(item.module, session.host, bindings, depth + 1)
-    if depth > MAX_DEPTH:
+    if depth > MAX_DEPTH or len(key) > MAX_KEY:
         message = f"instantiating `{item.path}` does not end"
         raise session.fail("E0308", message, item.node.span, helps=["a type cannot contain ever larger types"])
     if key in session.failed_types:
@@ -313,11 +332,13 @@ def instantiate(
                 session.structs[key] = StructInstance(item, args, env)
                 _resolve_struct(session, key, item, env)
                 _require_finite(session, key, item.node.span)
+                _require_small(session, key, item.node.span)
             return tree.Struct(key)
         if key not in session.enums:
             session.enums[key] = EnumInstance(item, args, env)
             _resolve_enum(session, key, item, env)
             _require_finite(session, key, item.node.span)
+            _require_small(session, key, item.node.span)
         return tree.Enum(key)
     except CheckFailed:
         session.failed_types.add(key)
@@ -361,10 +382,25 @@ def _require_finite(session: Session, key: str, span: Span) -> None:
             pending.extend(_contents(session, inner))
 
 
+def _require_small(session: Session, key: str, span: Span) -> None:
+    """E0313 if struct or enum `key` has more parts than code should pass around as one value."""
+    parts = sum(
+        session.part_counts.get(type_.key, 1) if isinstance(type_, tree.Struct | tree.Enum) else 1
+        for type_ in _parts(session, key)
+    )
+    if parts > MAX_PARTS:
+        message = f"`{key}` has {parts} parts, those of its fields counted, and at most {MAX_PARTS} make one value"
+        raise session.fail("E0313", message, span, helps=["keep many values in a `Tensor` or a `Vec`"])
+    session.part_counts[key] = parts
+
+
 def _contents(session: Session, key: str) -> list[str]:
     """The structs and enums that `key` directly contains, as far as its fields are resolved."""
+    return [type_.key for type_ in _parts(session, key) if isinstance(type_, tree.Struct | tree.Enum)]
+
+
+def _parts(session: Session, key: str) -> list[tree.Type]:
+    """The types of a struct's fields, or of all payloads of an enum."""
     if key in session.structs:
-        parts = [type_ for _, type_ in session.structs[key].fields]
-    else:
-        parts = [type_ for _, items in session.enums[key].variants for type_ in items]
-    return [type_.key for type_ in parts if isinstance(type_, tree.Struct | tree.Enum)]
+        return [type_ for _, type_ in session.structs[key].fields]
+    return [type_ for _, items in session.enums[key].variants for type_ in items]

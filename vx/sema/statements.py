@@ -49,6 +49,8 @@ def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...],
         except CheckFailed:
             _declare_failed(body, item)
             ends = warned = True
+            if body.session.reporter.full:
+                break
             continue
         stmts.append(stmt)
         ends = ends or _leaves(stmt)

@@ -22,6 +22,7 @@ def constructor(body: Body, node: ast.TensorCtor, expected: tree.Type | None) ->
     if node.kind == "literal":
         return _literal(body, node, elem, place)
     dims, extents = _shape(body, node, expected)
+    resolve.check_shape(body.session, elem, dims, node.span)
     calls.check_count(body, f"::{node.kind}", 1 if node.kind == "fill" else 0, node.args, node.span)
     type_ = tree.Tensor(elem, dims, place)
     fill = None
@@ -63,8 +64,10 @@ def _literal(body: Body, node: ast.TensorCtor, elem: str, place: tree.Place | No
     contents = node.args[0]
     if node.type.dims is None and _is_shape(body, contents):
         extents, dims = views.extents(body, contents.items)
+        resolve.check_shape(body.session, elem, dims, node.span)
         return tree.TensorNew(tree.Tensor(elem, dims, place), node.span, "zero", None, extents)
     dims = _nesting(body, contents)
+    resolve.check_shape(body.session, elem, dims, node.span)
     if node.type.dims is not None:
         declared = resolve.tensor_type(body.session, body.type_env, node.type)
         if not all(isinstance(d, tree.Dyn) or d == have for d, have in zip(declared.dims, dims, strict=False)) or len(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from vx.sema import expressions, fields, linear, placement, tree
+from vx.sema import expressions, fields, linear, placement, resolve, tree
 from vx.sema.context import Body
 from vx.sema.types import INTEGERS, is_integer, show, show_dims
 from vx.syntax import ast
@@ -173,6 +173,7 @@ def _reshape(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Res
         raise body.fail("E3008", "`.reshape` takes one list of extents", node.span, helps=["write `.reshape([2, 3])`"])
     _require_contiguous(body, node, base)
     values, dims = extents(body, node.args[0].items)
+    resolve.check_shape(body.session, base.type.elem, dims, node.args[0].span)
     if all(isinstance(d, int) for d in (*dims, *base.type.dims)):
         have, want = (prod(d for d in ds if isinstance(d, int)) for ds in (base.type.dims, dims))
         if have != want:
