@@ -221,6 +221,12 @@ SARIF_SUBSET = _object({"$schema": _STRING, "version": {"const": "2.1.0"}, "runs
 """The part of the SARIF 2.1.0 schema that a log of this compiler may use."""
 
 
+def test_json_of_a_path_that_is_not_utf8() -> None:
+    found = Diagnostic("E1", Level.ERROR, "m", Span("\udcff.vx", 0, 0))
+    (shown,) = json.loads(render_json([found], SourceMap()).encode("utf-8"))["diagnostics"]
+    assert shown["file"] == "\udcff.vx"
+
+
 def test_sarif() -> None:
     log = json.loads(render_sarif([MISMATCH, WARNING], sources(), "0.1.0"))
     jsonschema.validate(log, SARIF_SUBSET)
@@ -239,10 +245,10 @@ def test_sarif() -> None:
 
 
 def test_sarif_of_odd_places() -> None:
-    places = ["/abs/a b.vx", "<builtin>", "a:b.vx", "é.vx"]
+    places = ["/abs/a b.vx", "<builtin>", "a:b.vx", "é.vx", "\udcff.vx"]
     found = [Diagnostic("E1", Level.ERROR, "m", Span(place, 0, 0)) for place in places]
     log = json.loads(render_sarif(found, SourceMap(), "0"))
     jsonschema.validate(log, SARIF_SUBSET)
     uris = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in log["runs"][0]["results"]]
-    assert uris == ["file:///abs/a%20b.vx", "%3Cbuiltin%3E", "a%3Ab.vx", "%C3%A9.vx"]
+    assert uris == ["file:///abs/a%20b.vx", "%3Cbuiltin%3E", "a%3Ab.vx", "%C3%A9.vx", "%FF.vx"]
     jsonschema.validate(json.loads(render_sarif([], SourceMap(), "0")), SARIF_SUBSET)

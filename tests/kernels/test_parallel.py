@@ -72,6 +72,32 @@ def test_same_place_every_time() -> None:
     assert not proven(4, [store(0, at(3))])
 
 
+def test_ends_that_do_not_meet() -> None:
+    pair = [store(0, at(0, i=1), (0, at(15, i=-1))), store(0, at(15, i=-1), (0, at(0, i=1)))]
+    assert proven(8, pair)
+    assert not proven(9, pair)
+
+
+def test_even_elements_from_odd_ones() -> None:
+    sums = store(0, at(0, i=2), (0, at(1, j=2)))
+    assert proven(10, [inner(J, 30, sums)], j=30)
+    assert not proven(10, [inner(J, 30, store(0, at(0, i=2), (0, at(1, j=3))))], j=30)
+
+
+def test_columns_of_rows_that_are_looked_up() -> None:
+    row = ir.Cast(ir.Load(1, at(0, i=1, j=1), "i32"), "i64")
+    scattered = store(0, ir.Affine(0, ((8, row), (1, I))))
+    assert proven(8, [inner(J, 5, scattered)], j=5)
+    assert not proven(9, [inner(J, 5, scattered)], j=5)
+
+
+def test_a_scalar_read_once_is_what_it_was_read_from() -> None:
+    index, start = ir.Var(8, "i32", "index"), ir.Var(7, "i32", "start")
+    offset = ir.Affine(0, ((1, ir.Cast(index, "i64")), (1, I)))
+    assert proven(4, [ir.Let(index, start), store(0, offset, (0, offset))])
+    assert not proven(4, [ir.Let(index, ir.Load(0, at(0), "i32")), store(0, offset)])
+
+
 def test_scatter_is_serial() -> None:
     index = ir.Affine(0, ((1, ir.Cast(ir.Load(1, at(0, i=1), "i32"), "i64")),))
     assert not proven(4, [store(0, index)])

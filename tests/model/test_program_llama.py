@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ def test_recorded_ids(stories: ModelInfo, golden: Any) -> None:
 def test_recorded_ids_of_other_builds(stories: ModelInfo, golden: Any, build: dict[str, Any]) -> None:
     case = golden["cases"][2]
     assert run_ids(stories, "--prompt", case["prompt"], "--positions", "256", **build) == case["ids"]
+
+
+QEMU, SYSROOT = shutil.which("qemu-aarch64"), Path("/usr/aarch64-linux-gnu")
+
+
+@pytest.mark.skipif(
+    QEMU is None or not SYSROOT.is_dir(),
+    reason="SKIPPED LOUDLY: the aarch64 build was not run: qemu-user and libc6-arm64-cross are not both installed",
+)
+def test_recorded_ids_on_aarch64(stories: ModelInfo, golden: Any) -> None:
+    case = golden["cases"][1]
+    program = vx.compile(LLAMA, model=stories.dir, target="aarch64-linux-gnu")
+    arguments = ["--ids", "--no-stop", "--positions", "256", "--prompt", case["prompt"]]
+    emulator = [str(QEMU), "-L", str(SYSROOT)]
+    result = program.run(arguments, env={"VX_THREADS": "2"}, runner=emulator, timeout=120)
+    assert ids_of(result) == case["ids"]
 
 
 def test_sampling_is_a_function_of_the_seed(made: Made) -> None:

@@ -34,7 +34,7 @@ def called(root: Path) -> set[tuple[str, int]]:
     functions = set()
     for path in PROGRAMS:
         options = Options(model=str(root / "models" / "tiny"))
-        program = check(str(path), options, SourceMap(), Reporter()).program
+        program = check(str(path), options, SourceMap(), Reporter()).typed.program
         functions |= {(Path(f.span.file).name, f.span.start) for f in program.functions.values()}
     return functions
 

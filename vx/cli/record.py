@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from vx.diagnostics.render import encodable
 from vx.diagnostics.report import Diagnostic, Level
 from vx.diagnostics.source import SourceMap
 
@@ -25,7 +26,8 @@ def diagnostics_record(diagnostics: Sequence[Diagnostic], sources: SourceMap, fi
         "warning_count": len(diagnostics) - errors,
         "diagnostics": [_record(diagnostic, sources) for diagnostic in diagnostics],
     }
-    return "{\n" + ",\n".join(f"  {json.dumps(name)}: {_value(value)}" for name, value in fields.items()) + "\n}\n"
+    lines = (f"  {json.dumps(name)}: {_value(value)}" for name, value in fields.items())
+    return encodable("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _value(value: object) -> str:

@@ -7,6 +7,7 @@ document, or a SARIF 2.1.0 log. All three say the same things.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -141,7 +142,12 @@ def _help_lines(item: Help, sources: SourceMap, width: int, style: _Style) -> li
 def render_json(diagnostics: Iterable[Diagnostic], sources: SourceMap) -> str:
     """A JSON document `{"diagnostics": [...]}`; lines and columns are 1-based, `end_column` is exclusive."""
     found = [_json(diagnostic, sources) for diagnostic in diagnostics]
-    return json.dumps({"diagnostics": found}, indent=2, ensure_ascii=False) + "\n"
+    return encodable(json.dumps({"diagnostics": found}, indent=2, ensure_ascii=False)) + "\n"
+
+
+def encodable(text: str) -> str:
+    """JSON text in which what UTF-8 cannot hold (bytes of a path that were no UTF-8) is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _json(diagnostic: Diagnostic, sources: SourceMap) -> dict[str, object]:
@@ -230,5 +236,5 @@ def _sarif_fix(item: Help, sources: SourceMap) -> dict[str, object]:
 def _uri(file: str) -> str:
     """A path as a URI reference: absolute paths get a scheme, `<name>` and odd characters are escaped."""
 
-    path = quote(file.replace("\\", "/"))
+    path = quote(os.fsencode(file.replace("\\", "/")))
     return f"file://{path}" if path.startswith("/") else path

@@ -65,48 +65,53 @@ def trip_count(loop: Loop, ranges: Ranges) -> int | None:
 def _disjoint(
     store: Access, other: Access, loop: Loop, varying: set[ir.VarId], written: set[ir.BufferId], ranges: Ranges
 ) -> bool:
-    if _apart(affine.interval(store.offset, ranges), affine.interval(other.offset, ranges)):
-        return True
     steps = [0, 0]
-    spreads: list[_Spread] = []
+    terms: list[tuple[int, affine.Interval]] = []
     shift = other.offset.const - store.offset.const
-    remaining: dict[ir.Expr, int] = {}
+    fixed: dict[ir.Expr, int] = {}
     for side, (access, sign) in enumerate(((store, -1), (other, 1))):
         loops = {x.var.id: x for x in access.inner}
         for c, atom in access.offset.terms:
             if isinstance(atom, ir.Var) and atom.id == loop.var.id:
                 steps[side] += c
             elif isinstance(atom, ir.Var) and atom.id in loops:
-                shift_by, spread = _loop_spread(c * sign, loops[atom.id], ranges)
-                shift += shift_by
-                spreads.append(spread)
+                terms.append((c * sign, _span(loops[atom.id], ranges)))
             elif _invariant(atom, loop.var.id, varying, written):
-                remaining[atom] = remaining.get(atom, 0) + c * sign
+                fixed[atom] = fixed.get(atom, 0) + c * sign
             else:
-                spreads.append(_Spread(c * sign, None))
-    spreads += [_Spread(c, None) for c in remaining.values() if c]
-    spreads = [s for s in spreads if s.reach != 0]
+                terms.append((c * sign, affine.interval(atom, ranges)))
+    terms += [(c, affine.interval(atom, ranges)) for atom, c in fixed.items() if c]
+    shift += sum(c * low for c, (low, _) in terms if low is not None)
+    spreads = [_Spread(c, _reach(span)) for c, span in terms if _reach(span) != 0]
     divisor = gcd(*steps, *(s.step for s in spreads))
     if shift % divisor if divisor else shift:
         return True
-    return steps[0] == steps[1] != 0 and _never_meets(abs(steps[0]), trip_count(loop, ranges), shift, spreads)
+    if steps[0] != steps[1] or steps[0] == 0:
+        return _apart(steps, _span(loop, ranges), shift, spreads)
+    return _never_meets(abs(steps[0]), trip_count(loop, ranges), shift, spreads)
 
 
-def _apart(a: affine.Interval, b: affine.Interval) -> bool:
-    """One range ends before the other begins."""
-    return (a[1] is not None and b[0] is not None and a[1] < b[0]) or (
-        b[1] is not None and a[0] is not None and b[1] < a[0]
-    )
+def _span(loop: Loop, ranges: Ranges) -> affine.Interval:
+    """What the loop variable can be."""
+    last = affine.sub(affine.of(loop.high), affine.const(1))
+    return affine.interval(loop.low, ranges)[0], affine.interval(last, ranges)[1]
 
 
-def _loop_spread(step: int, loop: Loop, ranges: Ranges) -> tuple[int, _Spread]:
-    """A term step·v with v in low..high as (constant part, spread around it)."""
-    low = affine.interval(loop.low, ranges)[0]
-    if low is None:
-        return 0, _Spread(step, None)
-    high = affine.interval(affine.sub(affine.of(loop.high), affine.const(1)), ranges)[1]
-    reach = None if high is None else max(high - low, 0)
-    return step * low, _Spread(step, reach)
+def _reach(span: affine.Interval) -> int | None:
+    """How far apart its values can be."""
+    low, high = span
+    return None if low is None or high is None else max(high - low, 0)
+
+
+def _apart(steps: Sequence[int], span: affine.Interval, shift: int, spreads: Sequence[_Spread]) -> bool:
+    """The elements of one access all lie before those of the other."""
+    low, high = span
+    if low is None or high is None or any(s.reach is None for s in spreads):
+        return False
+    reach = max(high - low, 0)
+    shift += (steps[1] - steps[0]) * low
+    ends = [s.step * (s.reach or 0) for s in spreads] + [-steps[0] * reach, steps[1] * reach]
+    return shift + sum(min(end, 0) for end in ends) > 0 or shift + sum(max(end, 0) for end in ends) < 0
 
 
 def _invariant(atom: ir.Expr, var: ir.VarId, varying: set[ir.VarId], written: set[ir.BufferId]) -> bool:

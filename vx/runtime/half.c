@@ -45,3 +45,13 @@ uint16_t vx_f32_to_f16(float value) {
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return (uint16_t)(sign | ((rounded - 0x38000000) >> 13));
 }
+
+/* Without optimisation LLVM passes bfloat values on as floats and back through this function, which zig's
+   compiler-rt does not have. Such a float is always a bfloat value, so nothing is rounded. */
+__bf16 __truncsfbf2(float value);
+__attribute__((weak)) __bf16 __truncsfbf2(float value) {
+    uint16_t bits = vx_f32_to_bf16(value);
+    __bf16 result;
+    memcpy(&result, &bits, sizeof result);
+    return result;
+}
