@@ -359,6 +359,16 @@ def mixed_dtypes() -> Numbers:
 
 
 @oracle(0.0, 0.0)
+def narrow() -> Numbers:
+    for columns in (5, 9):
+        for at in range(20 * columns):
+            j = at % columns
+            floating = (1 + j) * (2 if j == 2 else 1)
+            whole = 2 * at if j == 2 else 1 + at
+            yield from (floating, floating, whole, whole, (whole + 128) % 256 - 128)
+
+
+@oracle(0.0, 0.0)
 def integers() -> Numbers:
     total = 0
     for i in range(37):

@@ -270,10 +270,26 @@ class Expressions(ABC):
             if lanes.mask is None:
                 self.text.effect(f"store {what}, ptr {where}, align {size(elem)}{self.facts.marks[stmt.buffer]}")
             else:
-                self._masked_store(
-                    "store", f"{suffix(stored(elem), count)}.p0", what, f"ptr {where}", stmt.buffer, lanes
-                )
+                self._masked_vector(stored(elem), text, count, f"ptr {where}", stmt.buffer, lanes)
         self.text.wrote()
+
+    def _masked_vector(self, type_: str, text: str, count: int, where: str, buffer: ir.BufferId, lanes: Lanes) -> None:
+        """A masked store of neighbours. LLVM 22, for AVX-512, stores the element before its truncation where one
+        lane is known to be the only one, and so overwrites its neighbours; of floats it does not."""
+        as_float = {"i16": "half", "i32": "float"}.get(type_)
+        if as_float and count > 1:
+            text = self.text.op(f"bitcast <{count} x {type_}> {text} to <{count} x {as_float}>")
+            type_ = as_float
+        elif type_ == "i8" and count > 1:
+            lanes = self._opaque_mask(lanes)
+        what = f"{of_lanes(type_, count)} {text}"
+        self._masked_store("store", f"{suffix(type_, count)}.p0", what, where, buffer, lanes)
+
+    def _opaque_mask(self, lanes: Lanes) -> Lanes:
+        """The same lanes, but no mask that LLVM can work out."""
+        zero = self.text.op("load volatile i8, ptr @vx.zero")
+        always = self.ops.splat(Val(self.text.op(f"icmp eq i8 {zero}, 0"), "bool"), lanes.count)
+        return lanes.masked(self.ops.both(lanes.mask, always))
 
     def _masked_store(self, how: str, kind: str, what: str, where: str, buffer: ir.BufferId, lanes: Lanes) -> None:
         mask = self.ops.splat(lanes.mask or literal(True, "bool"), lanes.count)

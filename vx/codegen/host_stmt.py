@@ -150,7 +150,6 @@ def for_loop(fn: Emitter, node: tree.For) -> None:
 
 def assert_stmt(fn: Emitter, node: tree.Assert) -> None:
     holds = fn.condition(node.cond)
-    said = node.message not in (b"", b"assertion failed")
-    words = b"assertion failed" + (b": " + node.message if said else b"")
+    words = b"assertion failed" + (b": " + node.message if node.message else b"")
     text = fn.module.string(words + f" at {fn.module.where(node.span)}".encode())
     fn.line(f"call void {fn.module.helper('require')}(i1 {holds}, ptr {text})")

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NoReturn
 
-from vx.diagnostics.report import Reporter
+from vx.diagnostics.report import CompileError, Reporter
 from vx.diagnostics.span import Span
 from vx.kernels import affine, ir
 from vx.kernels.region import Binding, ExtentBinding, OutBinding, ScalarBinding, StrideBinding, TensorBinding
 from vx.sema import tree
+
+MAX_STATEMENTS = 10_000
+"""Statements of one region with all calls inlined: calls that fan out would grow without bound."""
 
 
 # ---- abstract values -----------------------------------------------------------------------------
@@ -119,6 +123,8 @@ class Frame:
     function: tree.Function
     env: dict[tree.LocalId, Val]
     captures: bool
+    called: Span | None = None
+    """Where the call stands that was inlined."""
     returned: ir.Var | None = None
     result: Val = Nothing()
     loops: list[LoopExits] = field(default_factory=list)
@@ -162,6 +168,7 @@ class Lowering:
         self.frames = [Frame(self.function, {}, captures=True)]
         self.scopes = [Scope()]
         self.captured_views: list[View] = []
+        self.emitted = 0
         # Scalars are the same parameters in both versions, so that each is read and written once.
         self._captured = {key: val for key, val in self._captured.items() if not isinstance(val, View)}
 
@@ -181,6 +188,11 @@ class Lowering:
     # statements
     def emit(self, stmt: ir.Stmt) -> None:
         self.scopes[-1].stmts.append(stmt)
+        self.emitted += 1
+        if self.emitted > MAX_STATEMENTS:
+            call = next((frame.called for frame in self.frames if frame.called is not None), None)
+            message = f"a region of more than {MAX_STATEMENTS} statements, those of the functions it calls included"
+            self.reject(message, call or self.function.span, "split it, or let fewer functions call each other twice")
 
     @contextmanager
     def scope(self) -> Iterator[Scope]:
@@ -328,9 +340,17 @@ class Lowering:
     # refusals
     def refuse(self, what: str, span: Span, help_: str) -> None:
         """Not possible inside a region: raises `CompileError` (E0902)."""
+        self.reject(f"{what} is not supported inside a region", span, help_)
+
+    def reject(self, message: str, span: Span, help_: str) -> NoReturn:
+        """Raise E0902 at `span`; if that lies in a library's file, at the call that led there."""
+        call = next((frame.called for frame in self.frames if frame.called is not None), span)
+        labels = [] if call == span else [(call, "called from this region")]
+        if span.file != call.file:
+            span, labels = call, [(span, "reached from that call")]
         reporter = Reporter()
-        reporter.error("E0902", f"{what} is not supported inside a region", span, helps=[help_])
-        reporter.abort_if_errors()
+        reporter.error("E0902", message, span, labels=labels, helps=[help_])
+        raise CompileError(reporter.diagnostics)
 
 
 def dense_strides(extents: Sequence[ir.Affine]) -> tuple[ir.Affine, ...]:

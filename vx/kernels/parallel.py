@@ -20,6 +20,9 @@ from vx.kernels.effects import Access, Loop
 
 Ranges = affine.Ranges
 
+MAX_ACCESSES = 400
+"""Loads and stores of one loop body of which each store is compared with all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
@@ -40,6 +43,8 @@ def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[i
     definitions = {s.var.id: s.value for s in effects.statements(body) if isinstance(s, ir.Let) and not s.mutable}
     touched = [_unfolded(a, definitions) for a in effects.accesses(body) if a.buffer not in private]
     written = {a.buffer for a in touched if a.store}
+    if len(touched) > MAX_ACCESSES:
+        return f"has more than {MAX_ACCESSES} accesses, too many to compare"
     for store in (a for a in touched if a.store):
         for other in (a for a in touched if a.buffer == store.buffer):
             if not _disjoint(store, other, loop, varying, written, ranges):

@@ -72,7 +72,7 @@ def statement(lo: Lowering, stmt: tree.StmtNode) -> None:  # noqa: C901 (one arm
         case tree.Return(value=returned):
             leave_function(lo, returned)
         case tree.Assert(cond=test, message=message):
-            text = message.decode(errors="replace") or "assertion failed"
+            text = "assertion failed" + (f": {message.decode(errors='replace')}" if message else "")
             lo.emit(ir.Check(exprs.scalar(lo, test), f"{text} at {lo.where(stmt.span)}"))
         case tree.MatMulInto():
             _matmul_into(lo, stmt)
@@ -264,12 +264,14 @@ def _leave(lo: Lowering, stop: bool) -> None:
 def call(lo: Lowering, e: tree.Call) -> Val:
     """Inline a call."""
     function = lo.program.functions[e.key]
-    if len(lo.frames) > MAX_INLINE_DEPTH:
+    if any(frame.function is function for frame in lo.frames if frame.called is not None):
         lo.refuse("recursion", e.span, "write it as a loop")
+    if len(lo.frames) > MAX_INLINE_DEPTH:
+        lo.reject(f"calls in a region go at most {MAX_INLINE_DEPTH} deep", e.span, "let fewer functions lie in between")
     env: dict[tree.LocalId, Val] = {}
     for local, arg in zip(function.params, e.args, strict=True):
         env[local] = _bind(lo, function.locals[local], exprs.value(lo, arg))
-    frame = Frame(function, env, captures=False)
+    frame = Frame(function, env, captures=False, called=e.span)
     if exits.returns_early(function.body):
         frame.returned = lo.let("returned", ir.Lit(False, "bool"), mutable=True)
         frame.result = slots.make(lo, function.ret, "result", e.span)

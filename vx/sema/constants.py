@@ -77,11 +77,17 @@ def check_range(session: Session, value: tree.Const) -> None:
     if not low <= value.value <= high:
         raise session.fail(
             "E0302",
-            f"{value.value} is out of range for {value.type.name}",
+            f"{_shown(value.value)} is out of range for {value.type.name}",
             value.span,
             notes=[f"{value.type.name} holds {low} to {high}"],
-            helps=["use a wider type"],
+            helps=["use a signed type" if low == 0 and value.value < 0 else "use a wider type"],
         )
+
+
+def _shown(value: int | float | bool) -> str:
+    """A number as a message shows it: not hundreds of digits."""
+    text = str(value)
+    return text if len(text) <= 50 else f"{text[:20]}… (a number of {len(text)} digits)"
 
 
 # ---- constant expressions ----------------------------------------------------------------------

@@ -202,8 +202,8 @@ class _Run:
 
     def _assert(self, stmt: tree.Assert, cond: tree.Value, message: bytes) -> None:
         if not self.scalar(cond):
-            text = message.decode(errors="replace")
-            raise self.session.fail("E8002", f"this assertion does not hold: {text}", stmt.span)
+            told = f": {message.decode(errors='replace')}" if message else ""
+            raise self.session.fail("E8002", f"this assertion does not hold{told}", stmt.span)
 
     def _jump(self, stmt: tree.StmtNode) -> None:
         match stmt:

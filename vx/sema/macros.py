@@ -36,7 +36,8 @@ def _formatted(body: Body, node: ast.MacroCall) -> list[tree.Value]:
     holes = len(pieces) - 1
     values = node.args[1:]
     if holes != len(values):
-        message = f"the text has {holes} `{{}}`, and {len(values)} values are given"
+        given = "1 value is" if len(values) == 1 else f"{len(values)} values are"
+        message = f"the text has {holes} `{{}}`, and {given} given"
         raise body.fail("E3019", message, form.span)
     parts: list[tree.Value] = []
     for i, piece in enumerate(pieces):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vx.diagnostics.span import Span
+from vx.machine.machine import topology_id
 from vx.sema import constants, methods, resolve, tree
 from vx.sema.context import Body, CheckFailed, ConstArg, NotConstant
 from vx.sema.names import (
@@ -135,6 +136,8 @@ def _local(body: Body, name: str, span: Span) -> Target | None:
     bound = body.env.bindings.get(name)
     if isinstance(bound, ConstArg):
         return ConstTarget(tree.Const(bound.type, span, bound.value))
+    if isinstance(bound, tree.Place):
+        return ConstTarget(tree.Const(tree.I32, span, topology_id(bound.topology, bound.instance)))
     return None
 
 

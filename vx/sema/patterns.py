@@ -254,6 +254,8 @@ def missing_cases(body: Body, node: ast.Match, missing: Sequence[str]) -> CheckF
     """E3101: the cases that no arm covers."""
     listed = ", ".join(f"`{case}`" for case in missing)
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} not covered"
+    if listed == "`_`":
+        message = "there are values that no arm covers"
     return body.fail("E3101", message, node.scrutinee.span, helps=["add an arm for it, or `_ => …` for the rest"])
 
 

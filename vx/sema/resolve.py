@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from vx import resources
 from vx.diagnostics.span import Span
 from vx.runtime.abi import MAX_RANK
 from vx.sema import constants, destructors, placement, tree
@@ -207,7 +208,8 @@ def module_named(session: Session, scope: ModuleScope, path: Sequence[str], span
     if list(path) == [scope.name]:
         return scope
     text = "::".join(path)
-    help_ = did_you_mean(text, scope.imports) or (f"import it: `import {text};`",)
+    library = len(path) == 1 and resources.find("std", f"{text}.vx").is_file()
+    help_ = did_you_mean(text, scope.imports) or (f"import it: `import {'std::' if library else ''}{text};`",)
     raise session.fail("E0208", f"no module `{text}` is imported here", span, helps=help_)
 
 

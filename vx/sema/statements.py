@@ -273,8 +273,7 @@ def _for(body: Body, node: ast.For) -> tree.StmtNode:
 
 def _assert(body: Body, node: ast.Assert) -> tree.StmtNode:
     cond = branches.condition(body, node.cond)
-    message = node.message if node.message is not None else b"assertion failed"
-    return tree.Assert(node.span, cond, message)
+    return tree.Assert(node.span, cond, node.message or b"")
 
 
 Handler = Callable[[Body, Any], tree.StmtNode]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vx.sema import builtins, calls, convert, expressions, operators, placement, regions, resolve, tree, views
 from vx.sema.context import Body
 from vx.sema.names import did_you_mean
-from vx.sema.types import is_float, show, show_dims
+from vx.sema.types import is_integer, show, show_dims
 from vx.syntax import ast
 
 _OWN_METHODS = ("extent", "copy", "reshape", "t", "bytes", "bytes_mut", "topology", "as_ptr", "as_mut_ptr",
@@ -82,10 +82,10 @@ def _literal(body: Body, node: ast.TensorCtor, elem: str, place: tree.Place | No
 
 
 def _is_shape(body: Body, contents: ast.ArrayLit) -> bool:
-    """Whether a list without a shape in the type gives extents: flat, and nothing in it is a float."""
+    """Whether a list without a shape in the type gives extents: flat, and all of it integers."""
     if not contents.items or any(isinstance(item, ast.ArrayLit) for item in contents.items):
         return False
-    return not any(is_float(expressions.unchecked(body, item).type) for item in contents.items)
+    return all(is_integer(expressions.unchecked(body, item).type) for item in contents.items)
 
 
 def _nesting(body: Body, contents: ast.ArrayLit) -> tuple[int, ...]:

@@ -609,6 +609,8 @@ class For(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Assert(Stmt):
+    """`message` is empty if the program gives none."""
+
     cond: Value
     message: bytes
 

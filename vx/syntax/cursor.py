@@ -7,6 +7,7 @@ a field. While a parse is only tried (`speculating` > 0), errors carry no messag
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
@@ -54,6 +55,7 @@ class Cursor:
         self.file = file
         self.reporter = reporter
         self.tokens, self.docs = _split_docs(lex(text, file, reporter))
+        self.unreadable = [found.span.start for found in reporter.diagnostics if found.code == "E0101"]
         self.start_of_file = Token("eof", "", file, 0, 0)
         self.pos = 0
         self.tok = self.tokens[0]
@@ -206,12 +208,15 @@ class Cursor:
     def report(self, error: ParseError) -> None:
         """Report an error after which parsing goes on; `GiveUp` once no more errors are kept.
 
-        What follows a string that is never closed is part of that error.
+        What follows a string that is never closed is part of that error, and so is what stands directly behind
+        characters that mean nothing.
         """
         if self.speculating:
             raise error
         follows_open_string = self.last.kind == "string" and not is_closed_string(self.last)
-        if error.diagnostic is not None and not follows_open_string:
+        at = bisect_left(self.unreadable, self.last.end)
+        behind_unreadable = at < len(self.unreadable) and self.unreadable[at] < self.tok.start
+        if error.diagnostic is not None and not follows_open_string and not behind_unreadable:
             self.reporter.add(error.diagnostic)
         if self.reporter.full:
             raise GiveUp
