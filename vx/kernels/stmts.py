@@ -15,9 +15,12 @@ MAX_INLINE_DEPTH = 64
 
 def block(lo: Lowering, b: tree.Block) -> Val:
     """Run a block's statements; its value."""
-    statements(lo, b.stmts, 0)
     if b.value is None or exits.always_leaves(b.stmts):
+        statements(lo, b.stmts)
         return Nothing()
+    if any(_live_after(lo, s) is not None for s in b.stmts):
+        return _late_value(lo, b, slots.make(lo, b.type, "value", b.span))
+    statements(lo, b.stmts)
     if isinstance(b.type, tree.Void | tree.Never):
         exprs.value(lo, b.value)
         return Nothing()
@@ -25,16 +28,33 @@ def block(lo: Lowering, b: tree.Block) -> Val:
     return Number(lo.once("value", result.expr)) if isinstance(result, Number) else result
 
 
-def statements(lo: Lowering, stmts: Sequence[tree.StmtNode], start: int) -> None:
-    """Statements from `start`; what follows one that may leave the loop or function is conditional."""
+def _late_value(lo: Lowering, b: tree.Block, slot: Val) -> Val:
+    """A block's value where its statements may leave before it is computed: then the slot keeps what it had."""
+
+    def fill() -> None:
+        assert b.value is not None
+        v = exprs.value(lo, b.value)
+        if not isinstance(slot, Nothing):
+            slots.fill(lo, slot, v, b.value.span)
+
+    statements(lo, b.stmts, then=None if b.value is None else fill)
+    return slots.read(slot)
+
+
+def statements(
+    lo: Lowering, stmts: Sequence[tree.StmtNode], start: int = 0, then: Callable[[], None] | None = None
+) -> None:
+    """Statements from `start`, and `then`; what follows one that may leave the loop or function is conditional."""
     for i in range(start, len(stmts)):
         statement(lo, stmts[i])
         live = _live_after(lo, stmts[i])
-        if live is not None and i + 1 < len(stmts):
+        if live is not None and (then is not None or i + 1 < len(stmts)):
             with lo.scope() as rest:
-                statements(lo, stmts, i + 1)
+                statements(lo, stmts, i + 1, then)
             lo.emit(ir.If(live, tuple(rest.stmts), ()))
             return
+    if then is not None:
+        then()
 
 
 def _live_after(lo: Lowering, stmt: tree.StmtNode) -> ir.Expr | None:
@@ -285,14 +305,7 @@ def _function_value(lo: Lowering, frame: Frame) -> Val:
     body = exits.with_tail_return(frame.function.body)
     if frame.returned is None:
         return block(lo, body)
-    statements(lo, body.stmts, 0)
-    if body.value is not None:
-        with lo.scope() as tail:
-            v = exprs.value(lo, body.value)
-            if not isinstance(frame.result, Nothing):
-                slots.fill(lo, frame.result, v, body.value.span)
-        lo.emit(ir.If(ir.Unary("!", frame.returned, "bool"), tuple(tail.stmts), ()))
-    return slots.read(frame.result)
+    return _late_value(lo, body, frame.result)
 
 
 def leave_function(lo: Lowering, value: tree.Value | None) -> None:

@@ -43,6 +43,8 @@ def call(body: Body, node: ast.Call, expected: tree.Type | None) -> tree.Value:
             return _Call(body, item, name, node.span, expected).free(given, node.args)
         case paths.AssociatedTarget(item=item):
             return _Call(body, item, name, node.span, expected).associated(target, node.args)
+        case paths.NewTensorTarget(type=type_, kind=kind):
+            return tensors.new(body, node, type_, kind)
         case paths.VariantTarget():
             return aggregates.variant(body, target, node.args, node.span, expected)
         case paths.ExternTarget(item=item):

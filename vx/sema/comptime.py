@@ -49,7 +49,7 @@ def block_value(body: Body, node: ast.BlockExpr, expected: tree.Type | None) -> 
 
 def _run(body: Body, value: tree.Value, node: ast.Node) -> None:
     try:
-        evaluate.run(body.session, value)
+        evaluate.run(body.session, value, body.name if body.env.bindings else "")
     except NotConstant as failure:
         message = "this has to be known when compiling"
         raise body.fail("E0301", message, node.span, labels=[(failure.span, failure.why)]) from None

@@ -51,9 +51,9 @@ def evaluate(session: Session, value: tree.Value) -> tree.Const | tree.Str:
     return tree.Const(value.type, value.span, found)
 
 
-def run(session: Session, value: tree.Value) -> None:
-    """Run something for its assertions."""
-    _Run(session, value.span).value(value)
+def run(session: Session, value: tree.Value, instance: str = "") -> None:
+    """Run something for its assertions; `instance` is the generic function's that it stands in."""
+    _Run(session, value.span, instance).value(value)
 
 
 @dataclass(slots=True)
@@ -61,6 +61,7 @@ class _Run:
     session: Session
     origin: Span
     """What is being worked out."""
+    instance: str = ""
     frames: list[dict[int, Result]] = field(default_factory=lambda: [{}])
     steps: int = 0
 
@@ -203,7 +204,8 @@ class _Run:
     def _assert(self, stmt: tree.Assert, cond: tree.Value, message: bytes) -> None:
         if not self.scalar(cond):
             told = f": {message.decode(errors='replace')}" if message else ""
-            raise self.session.fail("E8002", f"this assertion does not hold{told}", stmt.span)
+            notes = [f"while checking `{self.instance}`"] if self.instance else []
+            raise self.session.fail("E8002", f"this assertion does not hold{told}", stmt.span, notes=notes)
 
     def _jump(self, stmt: tree.StmtNode) -> None:
         match stmt:

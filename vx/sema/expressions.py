@@ -148,7 +148,7 @@ def _path(body: Body, node: ast.Path, expected: tree.Type | None) -> tree.Value:
             return calls.function_address(body, target, node.span)
         case paths.ExternTarget(item=item):
             raise body.fail("E3015", f"`{item.node.name}` is a function: call it", node.span)
-        case paths.BuiltinTarget(name=name):
+        case paths.BuiltinTarget(name=name) | paths.NewTensorTarget(kind=name):
             raise body.fail("E3015", f"`{name}` is a built-in function: call it", node.span)
 
 

@@ -82,6 +82,14 @@ class VariantTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class NewTensorTarget:
+    """`Name::new`, `::uninit`, `::fill` of a tensor type that has a name."""
+
+    type: tree.Tensor
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExternTarget:
     item: ExternItem
 
@@ -91,9 +99,11 @@ class BuiltinTarget:
     name: str
 
 
+TENSOR_KINDS = ("new", "uninit", "fill")
+
 Target = (
     LocalTarget | ConstTarget | TensorTarget | FunctionTarget | AssociatedTarget | VariantTarget
-    | ExternTarget | BuiltinTarget
+    | NewTensorTarget | ExternTarget | BuiltinTarget
 )  # fmt: skip
 
 
@@ -236,6 +246,8 @@ def _member(body: Body, owner: StructItem | EnumItem, head: ast.PathSegment, las
 def _typed_member(body: Body, owner: tree.Type, last: ast.PathSegment) -> Target:
     if isinstance(owner, tree.Scalar):
         return ConstTarget(_scalar_constant(body, owner, last))
+    if isinstance(owner, tree.Tensor) and last.name in TENSOR_KINDS:
+        return NewTensorTarget(owner, last.name)
     item = body.session.item_of(owner)
     if isinstance(item, EnumItem) and isinstance(owner, tree.Enum):
         index = variant_index(item, last.name)

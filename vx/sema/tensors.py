@@ -23,14 +23,27 @@ def constructor(body: Body, node: ast.TensorCtor, expected: tree.Type | None) ->
         return _literal(body, node, elem, place)
     dims, extents = _shape(body, node, expected)
     resolve.check_shape(body.session, elem, dims, node.span)
-    calls.check_count(body, f"::{node.kind}", 1 if node.kind == "fill" else 0, node.args, node.span)
-    type_ = tree.Tensor(elem, dims, place)
+    return _new(body, node, tree.Tensor(elem, dims, place), node.kind, extents)
+
+
+def new(body: Body, node: ast.Call, type_: tree.Tensor, kind: str) -> tree.Value:
+    """`Name::new()`, `::uninit()`, `::fill(v)` where `type Name = Tensor<…>;`. Errors: E3003, E3008, E7004."""
+    extents = _static(type_.dims, node)
+    if len(extents) != len(type_.dims):
+        helps = ["write the whole type, with the expression that gives the extent"]
+        raise body.fail("E7004", f"a new tensor needs its extents, and this is {show(type_)}", node.span, helps=helps)
+    return _new(body, node, type_, kind, extents)
+
+
+def _new(
+    body: Body, node: ast.TensorCtor | ast.Call, type_: tree.Tensor, kind: str, extents: tuple[tree.Value, ...]
+) -> tree.Value:
+    calls.check_count(body, f"::{kind}", 1 if kind == "fill" else 0, node.args, node.span)
     fill = None
-    if node.kind == "fill":
-        want = convert.Want(tree.Scalar(elem), "E3003", "the elements are")
+    if kind == "fill":
+        want = convert.Want(tree.Scalar(type_.elem), "E3003", "the elements are")
         fill = convert.check(body, node.args[0], want)
-    init = "zero" if node.kind == "new" else node.kind
-    return tree.TensorNew(type_, node.span, init, fill, extents)
+    return tree.TensorNew(type_, node.span, "zero" if kind == "new" else kind, fill, extents)
 
 
 def _shape(
