@@ -32,7 +32,8 @@ BUILTIN = {
     "host_writes_device": X + "let mut d = transfer(x, Memory::GPU_HBM);\n d[0] = 1.0;  //! E6003",
     "host_computes_with_device": X
     + "let d = transfer(x, Memory::GPU_HBM);\n let a = d * 2.0;  //! E6003\n let b = dot(x, d);  //! E6003",
-    "host_computes_with_moved": X + "let a = transfer(x, Memory::GPU_HBM) * 2.0;  //! E6003\n let b = sum(spawn on(Topology::GPU[0]) { x * 2.0 });  //! E6003",
+    "host_computes_with_moved": X
+    + "let a = transfer(x, Memory::GPU_HBM) * 2.0;  //! E6003\n let b = sum(spawn on(Topology::GPU[0]) { x * 2.0 });  //! E6003",
     "host_prints_device": X + "let d = transfer(x, Memory::GPU_HBM);\n print(d);  //! E6003",
     "host_copies_device": X + "let d = transfer(x, Memory::GPU_HBM);\n let e = d.copy();  //! E6003",
     "host_sees_npu": X + "let d = transfer(x, Memory::NPU_HBM);  let a = d[0];",

@@ -46,6 +46,7 @@ uint16_t vx_f32_to_f16(float value) {
     return (uint16_t)(sign | ((rounded - 0x38000000) >> 13));
 }
 
+#ifdef __clang__ /* zig cc; only the sanitizer tests compile this with gcc, whose run-time library has it */
 /* Without optimisation LLVM passes bfloat values on as floats and back through this function, which zig's
    compiler-rt does not have. Such a float is always a bfloat value, so nothing is rounded. */
 __bf16 __truncsfbf2(float value);
@@ -55,3 +56,4 @@ __attribute__((weak)) __bf16 __truncsfbf2(float value) {
     memcpy(&result, &bits, sizeof result);
     return result;
 }
+#endif

@@ -7,6 +7,7 @@ Enters: one typed function. Leaves: its `Graph`, with what is wrong regardless o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from vx.diagnostics.span import Span
 from vx.sema import tree
@@ -289,7 +290,7 @@ class _Lowering:
     def _match(self, value: tree.Match) -> Holder:
         scrutinee = self.value(value.scrutinee)
         self._consume(value.scrutinee.span, [scrutinee])
-        return self._branches(value, [lambda arm=arm: self._arm(arm, scrutinee) for arm in value.arms])
+        return self._branches(value, [partial(self._arm, arm, scrutinee) for arm in value.arms])
 
     def _arm(self, arm: tree.Arm, scrutinee: Holder) -> Holder:
         bound = bound_locals(arm.pattern)

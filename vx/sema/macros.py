@@ -23,8 +23,31 @@ def macro_call(body: Body, node: ast.MacroCall, _expected: tree.Type | None) -> 
     merged = _merged(parts)
     if len(merged) == 1:
         return merged[0]
-    stmts = tuple(tree.ExprStmt(part.span, part) for part in merged)
+    stmts = _in_order(body, merged)
     return tree.BlockExpr(tree.VOID, node.span, tree.Block(stmts, None, tree.VOID, node.span))
+
+
+def _in_order(body: Body, parts: list[tree.Value]) -> tuple[tree.StmtNode, ...]:
+    """The prints as statements. Numbers that something has to run for are worked out before the first of them
+    prints; what borrows, strings and tensors, is not kept beyond its own."""
+    numbers = [part for part in parts if isinstance(part, tree.Print) and isinstance(part.value.type, tree.Scalar)]
+    if all(_at_hand(number.value) for number in numbers):
+        return tuple(tree.ExprStmt(part.span, part) for part in parts)
+    lets: list[tree.StmtNode] = []
+    prints: list[tree.StmtNode] = []
+    for part in parts:
+        if part in numbers and isinstance(part, tree.Print):
+            type_, span = part.value.type, part.value.span
+            id_ = body.hidden(type_, span, "printed")
+            lets.append(tree.Let(span, id_, part.value))
+            part = tree.Print(tree.VOID, part.span, tree.Read(type_, span, tree.Local(type_, span, id_), False))
+        prints.append(tree.ExprStmt(part.span, part))
+    return (*lets, *prints)
+
+
+def _at_hand(value: tree.Value) -> bool:
+    """Whether nothing has to run for the value."""
+    return isinstance(value, tree.Const) or (isinstance(value, tree.Read) and isinstance(value.place, tree.Local))
 
 
 def _formatted(body: Body, node: ast.MacroCall) -> list[tree.Value]:

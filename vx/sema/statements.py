@@ -124,7 +124,7 @@ def statement(body: Body, node: ast.Stmt) -> tree.StmtNode:
 
 
 def _let(body: Body, node: ast.Let) -> tree.StmtNode:
-    """Errors: E3001 if the value is not of the declared type, E3012 if there is no value."""
+    """Errors: E3001 if the value is not of the declared type, E3012 if there is no value. `_` keeps nothing."""
     if node.type is None:
         value = expressions.value(body, node.value)
         type_ = value.type
@@ -135,6 +135,8 @@ def _let(body: Body, node: ast.Let) -> tree.StmtNode:
         value = convert.coerce(body, value, convert.Want(type_, "E3001", f"`{node.name}` is declared"))
     if value.type == tree.VOID:
         raise body.fail("E3012", f"`{node.name}` would have no value: this is void", node.value.span)
+    if node.name == "_":
+        return tree.ExprStmt(node.span, value)
     id_ = body.declare(node.name, type_, node.name_span, mutable=node.mutable)
     if isinstance(value, tree.Const) and not node.mutable:
         body.known[id_] = value
