@@ -89,6 +89,20 @@ def test_copies_between_random_layouts(library: ctypes.CDLL, type_: type[np.gene
         assert (whole == target_zeroed).all(), "something outside the target was written"
 
 
+def test_overlapping_views_are_read_before_they_are_written(library: ctypes.CDLL) -> None:
+    whole = np.arange(60).reshape(10, 6)
+    for target, source in (
+        (np.s_[1:, 2], np.s_[:-1, 2]),
+        (np.s_[:-1, 2], np.s_[1:, 2]),
+        (np.s_[1:], np.s_[:-1]),
+        (np.s_[2:8, 0:5], np.s_[1:7, 1:6]),
+    ):
+        wanted, changed = whole.copy(), whole.copy()
+        wanted[target] = whole[source]
+        copy(library, changed[target], changed[source])
+        assert (changed == wanted).all()
+
+
 def random_view(rng: np.random.Generator, shape: list[int], type_: type[np.generic]) -> Array:
     """A view of `shape` with permuted dimensions, gaps and offsets."""
     order = rng.permutation(len(shape))

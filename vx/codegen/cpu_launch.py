@@ -211,9 +211,7 @@ class _Functions(Nests):
                 lanes.places[param.buffer] = Place(name)
             elif param.out:
                 slot = self.new_slot(param.var, 1)
-                self.write_slot(
-                    slot, self._from_c(self.text.op(f"load {MEMORY[param.var.type]}, ptr {name}"), param.var)
-                )
+                self.write_slot(slot, self._from_c(self.text.op(f"load {_c_type(param.var)}, ptr {name}"), param.var))
                 lanes.bindings[param.var.id] = slot
                 slots.append((name, slot))
             else:
@@ -230,8 +228,6 @@ class _Functions(Nests):
     def _from_c(self, name: str, var: ir.Var) -> Val:
         if var.type == "bool":
             return Val(self.text.op(f"icmp ne i8 {name}, 0"), "bool")
-        if var.type in HALVES:
-            return Val(self.text.op(f"bitcast {MEMORY[var.type]} {name} to i16"), var.type)
         return Val(name, var.type)
 
 
@@ -240,11 +236,16 @@ def _kernel_name(region: ir.Region, kernel: int, have: Features) -> str:
     return f'"{region.name}.{kernel}.{have.name}"'
 
 
+def _c_type(var: ir.Var) -> str:
+    """How a scalar is handed over: 16-bit floats as their bits, for which every processor has registers."""
+    return "i16" if var.type in HALVES else MEMORY[var.type]
+
+
 def _params(region: ir.Region) -> str:
     parts = []
     for number, param in enumerate(region.params):
         pointer = isinstance(param, ir.TensorParam) or param.out
-        type_ = "ptr" if isinstance(param, ir.TensorParam) or pointer else MEMORY[param.var.type]
+        type_ = "ptr" if isinstance(param, ir.TensorParam) or pointer else _c_type(param.var)
         parts.append(f"{type_} %a{number}")
     return ", ".join(parts)
 

@@ -74,7 +74,10 @@ def _argument(fn: Emitter, binding: Binding) -> tuple[str, Int]:
         case ScalarBinding(place=place):
             value = fn.held(place)
             assert isinstance(value, str)
-            return memory(place.type), fn.in_memory(value, place.type)
+            kind = memory(place.type)
+            if kind in ("half", "bfloat"):
+                return "i16", fn.op(f"bitcast {kind} {value} to i16")
+            return kind, fn.in_memory(value, place.type)
 
 
 def window(fn: Emitter, place: PlaceNode) -> View:

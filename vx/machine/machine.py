@@ -7,9 +7,8 @@ bytes, rates bytes per second or per cycle, latencies picoseconds, clocks hertz.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from vx.diagnostics.span import NOWHERE, Span
@@ -46,7 +45,10 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One memory space. `capacity` None is unconstrained; `granule` is the unit a tile is rounded up to."""
+    """One memory space. `capacity` None is unconstrained; `granule` is the unit a tile is rounded up to.
+
+    `fields` says where each field of the declaration stands.
+    """
 
     name: str
     within: str | None = None
@@ -62,6 +64,7 @@ class Space:
     reserve: Reserve | None = None
     layer: Layer = "builtin"
     span: Span = NOWHERE
+    fields: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A place that runs code, `instances` equal ones. `dtypes` None: no constraint on element types."""
+    """A place that runs code, `instances` equal ones. `dtypes` None: no constraint on element types.
+
+    `fields` says where each field of the declaration stands.
+    """
 
     name: str
     memory: str
@@ -86,6 +92,7 @@ class Topology:
     peer: Peer | None = None
     layer: Layer = "builtin"
     span: Span = NOWHERE
+    fields: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,10 @@ class Machine:
     space_aliases: Mapping[str, str]
     files: tuple[str, ...] = ()
     host_declared: bool = False
+    _paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """Answers of `route`: they follow from the fields above, and programs ask again and again."""
 
     def topology(self, name: str) -> Topology | None:
         """The topology that `Topology::name` denotes, or None."""
@@ -141,38 +152,19 @@ class Machine:
     def route(self, source: str, target: str) -> tuple[str, ...] | None:
         """The spaces passed from `source` to `target`, both included; None if there is no path.
 
-        Least sum of declared weights; an edge without one counts 1. Equal sums: the fewest hops, then the
-        alphabetically first, so that the answer does not depend on the order of declarations.
+        The quickest path per byte over edges whose rate is known, else the one of least declared weight; see
+        `route.py`, which also routes a given number of bytes.
         """
-        start, end = self.space(source), self.space(target)
-        if start is None or end is None:
-            return None
-        return _shortest(start.name, end.name, self.edges)
+        from vx.machine.route import find_path
+
+        if (source, target) not in self._paths:
+            self._paths[source, target] = find_path(self, source, target)
+        return self._paths[source, target]
 
     @property
     def in_force(self) -> bool:
         """Whether a machine model constrains placement: some declared space is of device scope."""
         return any(space.scope == "device" and space.layer != "default" for space in self.spaces.values())
-
-
-def _shortest(start: str, end: str, edges: Iterable[Edge]) -> tuple[str, ...] | None:
-    steps: dict[str, list[tuple[int, str]]] = {}
-    for edge in edges:
-        steps.setdefault(edge.source, []).append((1 if edge.weight is None else edge.weight, edge.target))
-    queue: list[tuple[int, int, tuple[str, ...]]] = [(0, 0, (start,))]
-    done: set[str] = set()
-    while queue:
-        cost, hops, path = heapq.heappop(queue)
-        here = path[-1]
-        if here == end:
-            return path
-        if here in done:
-            continue
-        done.add(here)
-        for weight, target in steps.get(here, ()):
-            if target not in done:
-                heapq.heappush(queue, (cost + weight, hops + 1, (*path, target)))
-    return None
 
 
 BUILTIN_IDS: Mapping[str, int] = {

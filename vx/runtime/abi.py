@@ -132,7 +132,7 @@ CORE: tuple[Entry, ...] = (
     _entry("vx_thread_scratch", OUT, "This thread's scratch memory, at least `bytes`; valid until its next call.",
            bytes=I64),
     _entry("vx_cpu_level", I32, "x86-64 level 1 to 4 (VX_CPU_LEVEL may lower it); 0 on other machines."),
-    _entry("vx_copy_strided", VOID, "Copies a tensor; strides in elements; the two must not overlap.", target=OUT,
+    _entry("vx_copy_strided", VOID, "Copies a tensor; strides in elements. Where the two overlap, as if the source had been read in full before.", target=OUT,
            target_strides=DIMS, source=IN, source_strides=DIMS, extents=DIMS, rank=I32, elem_bytes=I64),
     _entry("vx_model_tensor", IN, "The bytes of entry `index` of vx_model_table. Aborts if it cannot be read.",
            index=I32),

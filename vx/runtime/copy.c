@@ -1,6 +1,7 @@
 /* Copying tensors between layouts: contiguous runs whole, the rest element by element. */
 #include "internal.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Dimensions of one copy, outermost first; strides in bytes. */
@@ -76,12 +77,42 @@ static void copy_block(void *target, const void *source, int64_t bytes) {
     else vx_parallel(copy_part, &block, bytes, PART);
 }
 
+static void copy(void *target, const void *source, const Plan *plan) {
+    if (plan->rank == 0) copy_block(target, source, plan->run);
+    else copy_level(target, source, plan, 0);
+}
+
+/* Bytes from the first element to the end of the last. */
+static int64_t reach(const Plan *p, const int64_t *strides) {
+    int64_t bytes = p->run;
+    for (int32_t i = 0; i < p->rank; i++) bytes += (p->extents[i] - 1) * strides[i];
+    return bytes;
+}
+
+static bool overlap(const Plan *p, const char *target, const char *source) {
+    return target < source + reach(p, p->source) && source < target + reach(p, p->target);
+}
+
+/* By way of a dense copy. */
+static void copy_apart(void *target, const void *source, const Plan *plan) {
+    Plan in = *plan, out = *plan;
+    int64_t bytes = plan->run;
+    for (int32_t i = plan->rank - 1; i >= 0; i--) {
+        in.target[i] = out.source[i] = bytes;
+        bytes *= plan->extents[i];
+    }
+    void *dense = vx_alloc(bytes);
+    copy(dense, source, &in);
+    copy(target, dense, &out);
+    vx_free(dense);
+}
+
 void vx_copy_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides,
                      const int64_t *extents, int32_t rank, int64_t elem_bytes) {
     if (rank < 0 || rank > VX_MAX_RANK) vx_fail("copy: a tensor of rank %d; at most %d", rank, VX_MAX_RANK);
     for (int32_t i = 0; i < rank; i++)
         if (extents[i] <= 0) return;
     Plan plan = plan_of(target_strides, source_strides, extents, rank, elem_bytes);
-    if (plan.rank == 0) copy_block(target, source, plan.run);
-    else copy_level(target, source, &plan, 0);
+    if (overlap(&plan, target, source)) copy_apart(target, source, &plan);
+    else copy(target, source, &plan);
 }

@@ -74,7 +74,7 @@ int32_t vx_thread_count(void);
 void *vx_thread_scratch(int64_t bytes);
 /* x86-64 level 1 to 4 (VX_CPU_LEVEL may lower it); 0 on other machines. */
 int32_t vx_cpu_level(void);
-/* Copies a tensor; strides in elements; the two must not overlap. */
+/* Copies a tensor; strides in elements. Where the two overlap, as if the source had been read in full before. */
 void vx_copy_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides, const int64_t *extents, int32_t rank, int64_t elem_bytes);
 /* The bytes of entry `index` of vx_model_table. Aborts if it cannot be read. */
 const void *vx_model_tensor(int32_t index);

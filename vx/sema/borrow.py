@@ -13,7 +13,7 @@ from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.sema import tree
 from vx.sema.borrow_flow import Solution, solve
-from vx.sema.borrow_graph import Access, Graph, Loan, Use, bit
+from vx.sema.borrow_graph import Access, Graph, Loan, Use, bit, bits, numbers
 from vx.sema.borrow_lower import lower_function
 from vx.sema.borrow_paths import behind_reference, describe, disjoint
 from vx.sema.borrow_report import Report
@@ -63,8 +63,8 @@ class _Conflicts:
 
     # ---- conflicts ----
     def _check_use(self, use: Use, number: int, loans: int) -> None:
-        for index in range(len(self.graph.loans)):
-            if loans & bit(index) and index != use.own and self._collides(use, index, number):
+        for index in numbers(loans):
+            if index != use.own and self._collides(use, index, number):
                 own = self.graph.nodes[number].loan if use.own is None else use.own
                 pair = frozenset((index, own))
                 if pair not in self.told:
@@ -122,8 +122,8 @@ class _Conflicts:
         held = 0
         for source in node.sources:
             held |= state.holds.get(source, 0) if state else 0
-        for index, loan in enumerate(self.graph.loans):
-            if held & bit(index) and loan.path.owned and loan.path.root >= 0:
+        for loan in (self.graph.loans[index] for index in numbers(held)):
+            if loan.path.owned and loan.path.root >= 0:
                 self._tell_escape(loan, node.span)
 
     def _tell_escape(self, loan: Loan, returned: Span) -> None:
@@ -142,11 +142,10 @@ class _Conflicts:
         nodes = self.graph.nodes
         seen = {number}
         pending = [number]
+        first = self._holders(index, number)
         while pending:
             at = pending.pop(0)
-            state = self.solution.before[at]
-            holders = [h for h, loans in state.holds.items() if loans & bit(index)] if state else []
-            if any(nodes[at].reads & bit(holder) for holder in holders):
+            if nodes[at].reads & (first | self._holders(index, at)):
                 again = at < number
                 text = "the borrow is needed here" + (", in the next round of the loop" if again else "")
                 return [(nodes[at].span, text)]
@@ -154,6 +153,12 @@ class _Conflicts:
             seen.update(fresh)
             pending += fresh
         return []
+
+    def _holders(self, index: int, number: int) -> int:
+        """Bit set of those who hold the loan at the start of a node."""
+        state = self.solution.before[number]
+        held = state.holds.items() if state else ()
+        return bits(tuple(holder for holder, loans in held if loans & bit(index)))
 
 
 def _exclusive(loan: Loan, number: int) -> bool:

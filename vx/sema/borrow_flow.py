@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vx.sema.borrow_graph import Graph, Loan, Node, bit
+from vx.sema.borrow_graph import Graph, Loan, Node, bit, numbers
 from vx.sema.borrow_paths import Path, symbols_of
 
 
@@ -153,7 +153,7 @@ def _spill(graph: Graph, node: Node, holds: dict[int, int]) -> dict[int, int]:
 
 
 def _targets(graph: Graph, loans: int) -> set[int]:
-    return {loan.path.root for number, loan in enumerate(graph.loans) if loans & bit(number)}
+    return {graph.loans[number].path.root for number in numbers(loans)}
 
 
 def _merge(old: State | None, new: State, live: int) -> State:

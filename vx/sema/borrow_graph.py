@@ -7,6 +7,7 @@ moves. `borrow_lower.py` makes the graph, `borrow_flow.py` solves it, `borrow.py
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -125,8 +126,16 @@ def bit(holder: int) -> int:
     return 1 << (holder + 1)
 
 
-def bits(numbers: tuple[int, ...]) -> int:
+def numbers(bit_set: int) -> Iterator[int]:
+    """The holders (or loans) in a bit set, lowest first."""
+    while bit_set:
+        lowest = bit_set & -bit_set
+        yield lowest.bit_length() - 2
+        bit_set ^= lowest
+
+
+def bits(members: tuple[int, ...]) -> int:
     result = 0
-    for number in numbers:
+    for number in members:
         result |= bit(number)
     return result

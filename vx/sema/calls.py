@@ -175,9 +175,15 @@ class _Call:
             message = f"`{self.name}` is a role, and only `main` calls roles"
             raise body.fail("E0215", message, self.span, helps=["move what is shared into a plain function"])
 
+    def _owner(self) -> str:
+        """The name of the generic type that the function belongs to, if any."""
+        impl = self.item.impl
+        target = impl.node.target if impl is not None and impl.node.generics else None
+        return target.segments[-1] if isinstance(target, ast.PathType) else ""
+
     def _finish(self, binder: infer.Binder, receiver: tree.Value | None, args: tuple[ast.Expr, ...]) -> tree.Value:
         values = self._arguments(binder, receiver, args)
-        binder.finish(self.name, self.span)
+        binder.finish(self.name, self.span, self._owner())
         instance = self._instance(binder, values)
         first = 0 if receiver is None else 1
         declared = self.item.node.params

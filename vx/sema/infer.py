@@ -82,13 +82,13 @@ class Binder:
             ],
         )
 
-    def finish(self, name: str, span: Span) -> None:
-        """E0305 if a parameter is still unbound."""
+    def finish(self, name: str, span: Span, owner: str = "") -> None:
+        """E0305 if a parameter is still unbound. `owner`: the type whose function `name` is."""
         for param in self.params:
             if param.name not in self.bound:
-                raise self._not_inferred(param, name, span)
+                raise self._not_inferred(param, name, span, owner)
 
-    def _not_inferred(self, param: ast.GenericParam, name: str, span: Span) -> CheckFailed:
+    def _not_inferred(self, param: ast.GenericParam, name: str, span: Span, owner: str) -> CheckFailed:
         met = self.run_time.get(param.name)
         labels = [] if met is None else [(met.span, f"{met.what} has an extent known only at run time")]
         given = ", ".join(p.name for p in self.params)
@@ -97,7 +97,7 @@ class Binder:
             f"`{param.name}` of `{name}` cannot be inferred",
             span,
             labels=labels,
-            helps=[f"give it: `{name}<{given}>`"],
+            helps=[f"give it: `{owner}<{given}>::{name}`" if owner else f"give it: `{name}<{given}>`"],
         )
 
 

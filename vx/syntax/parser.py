@@ -171,12 +171,10 @@ class Parser(DeclParser):
         if self.accept("->"):
             return self.type()
         at = Span(self.file, self.last.end, self.last.end)
-        error = self.failure(
-            "E0114",
-            f"`{name}` does not say what it returns",
-            self.last.span,
-            helps=[Help("write the type after `->`; a function that returns nothing says `-> void`", at, " -> void")],
-        )
+        help_ = Help("write the type after `->`; a function that returns nothing says `-> void`", at, " -> void")
+        if name == "main":
+            help_ = Help("`main` returns the exit status", at, " -> i32")
+        error = self.failure("E0114", f"`{name}` does not say what it returns", self.last.span, helps=[help_])
         if self.tok.kind not in ("{", ";"):
             raise error
         self.report(error)

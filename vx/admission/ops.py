@@ -1,0 +1,197 @@
+"""A function reduced to what happens to its tiles: made by `ownership.py`, read by `slots.py` and `occupancy.py`.
+
+A *holder* is something that can own one tile: a leaf of a local, parameter or result, or a temporary. The body
+becomes a sequence of operations on holders; everything else that admission needs of it stands in flat lists.
+Positions are a block and a statement in it; a block's value comes after its last statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from vx.admission.plan import Bank, Moved, RegionKey
+from vx.admission.tiles import Leaf, Size
+from vx.diagnostics.span import Span
+
+OUTSIDE = -1
+"""The block of parameters and results: they are the caller's."""
+LAST = 1 << 60
+"""The statement number of what happens when a block ends."""
+
+HolderId = int
+
+
+class Owner(Enum):
+    LOCAL = "local"
+    TEMP = "temp"
+    """Until the end of the statement; also a local that is never read."""
+    PARAM = "param"
+    RESULT = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A position in a function."""
+
+    block: int
+    stmt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    id: HolderId
+    owner: Owner
+    name: str
+    """As a person would write it; empty for temporaries."""
+    leaf: Leaf
+    at: At
+    span: Span
+    index: tuple[int, int] = (0, 0)
+    """Of a parameter: its number and the number of the leaf; of a result: 0 and the number of the leaf."""
+
+
+# ---- operations --------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A new tile comes to be in a holder. `placed`: here, rather than by the callee of a call."""
+
+    holder: HolderId
+    size: Size
+    placed: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    source: HolderId
+    target: HolderId
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    holders: tuple[HolderId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndStmt:
+    """Temporaries of this statement die."""
+
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class EndBlock:
+    """Whatever the block declared dies."""
+
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One of the arms happens."""
+
+    arms: tuple[tuple[Op, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The body happens until something leaves it. Blocks `first <= block < end` are inside."""
+
+    body: tuple[Op, ...]
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """`break`, `continue` or `return`; `break` also stands for a loop's condition being false."""
+
+    how: str
+
+
+Op = Fill | Move | Drop | EndStmt | EndBlock | Branch | Repeat | Leave
+
+
+# ---- a function --------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call, or a drop that calls a function."""
+
+    callee: str
+    at: At
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A copy in a space that a transfer passes through."""
+
+    bank: Bank
+    size: Size
+    at: At
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A region whose kernels need scratch memory."""
+
+    key: RegionKey
+    bank: Bank
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Untracked:
+    """A tile that goes where no owner can be followed. `late`: worth saying only if nothing else was."""
+
+    holder: HolderId
+    where: str
+    span: Span
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reassigned:
+    """A placed value stored through a reference, over one that is there."""
+
+    name: str
+    span: Span
+
+
+@dataclass(slots=True)
+class Lowered:
+    """One function as operations on tiles. `parents[b]` is where block b stands; block 0 is the body."""
+
+    key: str
+    ops: tuple[Op, ...] = ()
+    holders: list[Holder] = field(default_factory=list)
+    parents: list[At] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    hops: list[Hop] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    transfers: list[Moved] = field(default_factory=list)
+    untracked: list[Untracked] = field(default_factory=list)
+    reassigned: list[Reassigned] = field(default_factory=list)
+    callbacks: list[tuple[str, Span]] = field(default_factory=list)
+
+
+# ---- what a caller needs to know ---------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a leaf of a result comes from: new tiles of at most this size, or these (parameter, leaf) pairs."""
+
+    fresh: Size | None = None
+    params: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A function as its callers see it. `escapes` are the parameters' leaves that go where they are not tracked."""
+
+    results: tuple[Source, ...] = ()
+    escapes: frozenset[tuple[int, int]] = frozenset()
+
+
+NO_SOURCE = Source()

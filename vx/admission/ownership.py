@@ -1,0 +1,480 @@
+"""From a function's body to operations on tiles (`ops.py`).
+
+Enters: a function of the typed program, the summaries of the functions it calls. Leaves: `Lowered`. The walk
+goes in evaluation order. A value in a position that owns (a binding, field, argument, result, or a temporary
+that something borrows) is *owned*: its tiles get holders. Any other value is only *visited*: operators have no
+storage until something stores them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from vx.admission import tiles
+from vx.admission.ops import (
+    LAST,
+    NO_SOURCE,
+    OUTSIDE,
+    At,
+    Branch,
+    Drop,
+    EndBlock,
+    EndStmt,
+    Fill,
+    Holder,
+    HolderId,
+    Hop,
+    Leave,
+    Lowered,
+    Move,
+    Op,
+    Owner,
+    Reassigned,
+    Region,
+    Repeat,
+    Site,
+    Summary,
+    Untracked,
+)
+from vx.admission.plan import Limits, Moved, RegionKey
+from vx.admission.tiles import Leaf, Size, Types
+from vx.diagnostics.span import Span
+from vx.machine.machine import Machine
+from vx.sema import tree
+
+Held = tuple[HolderId, ...]
+
+_PLACES = get_args(tree.PlaceNode)
+_NO_SUMMARY = Summary()
+_UNTRACKED_POINTER = "behind a raw pointer"
+
+
+def lower_function(
+    function: tree.Function,
+    types: Types,
+    machine: Machine,
+    limits: Limits,
+    summaries: Mapping[str, Summary],
+) -> Lowered:
+    """The operations of a function. A callee without a summary is taken to return nothing (yet)."""
+    return _Walk(function, types, machine, limits, summaries).run()
+
+
+@dataclass(slots=True)
+class _Walk:
+    function: tree.Function
+    types: Types
+    machine: Machine
+    limits: Limits
+    summaries: Mapping[str, Summary]
+    out: Lowered = field(init=False)
+    ops: list[Op] = field(default_factory=list)
+    at: At = At(0, 0)
+    held: dict[tree.LocalId, Held] = field(default_factory=dict)
+    results: Held = ()
+    read: frozenset[tree.LocalId] = frozenset()
+    dropping: set[tuple[str, At]] = field(default_factory=set)
+
+    def run(self) -> Lowered:
+        function = self.function
+        self.out = Lowered(function.key)
+        self.read = frozenset(_locals_read(function.body))
+        for number, id_ in enumerate(function.params):
+            self._declare(id_, Owner.PARAM, At(OUTSIDE, 0), number)
+        leaves = self.types.leaves(function.ret)
+        self.results = tuple(
+            self._holder(Owner.RESULT, f"the result{leaf.name}", leaf, At(OUTSIDE, 0), function.span, (0, i))
+            for i, leaf in enumerate(leaves)
+        )
+        self.block(function.body, self.results)
+        self.out.ops = tuple(self.ops)
+        return self.out
+
+    # ---- holders ----
+    def _holder(
+        self, owner: Owner, name: str, leaf: Leaf, at: At, span: Span, index: tuple[int, int] = (0, 0)
+    ) -> HolderId:
+        id_ = len(self.out.holders)
+        self.out.holders.append(Holder(id_, owner, name, leaf, at, span, index))
+        return id_
+
+    def _declare(self, id_: tree.LocalId, owner: Owner, at: At, number: int = 0) -> Held:
+        """The holders of a local's tiles."""
+        local = self.function.locals[id_]
+        held = tuple(
+            self._holder(owner, local.name + leaf.name, leaf, at, local.span, (number, i))
+            for i, leaf in enumerate(self.types.leaves(local.type))
+        )
+        self.held[id_] = held
+        self._may_drop(local.type, At(max(at.block, 0), LAST), local.span)
+        return held
+
+    def _temps(self, type_: tree.Type, span: Span) -> Held:
+        return tuple(self._holder(Owner.TEMP, "", leaf, self.at, span) for leaf in self.types.leaves(type_))
+
+    def _move(self, sources: Held, targets: Held) -> None:
+        self.ops.extend(Move(a, b) for a, b in zip(sources, targets, strict=True))
+
+    def _filled(self, type_: tree.Type, span: Span, extents: Sequence[tree.Value] = ()) -> Held:
+        """Temporaries for a value that is made here."""
+        held = self._temps(type_, span)
+        for id_, leaf in zip(held, self.types.leaves(type_), strict=True):
+            self.ops.append(Fill(id_, tiles.size_of(leaf.tensor, extents), True, span))
+        return held
+
+    def _may_drop(self, type_: tree.Type, at: At, span: Span) -> None:
+        for key in sorted(self.types.drops(type_)):
+            if (key, at) not in self.dropping:
+                self.dropping.add((key, at))
+                self.out.sites.append(Site(key, at, span))
+
+    # ---- blocks and branches ----
+    def block(self, block: tree.Block, targets: Held) -> None:
+        """A block whose value, if it has tiles, goes to `targets` outside of it."""
+        outer = self.at
+        number = len(self.out.parents)
+        self.out.parents.append(outer if number else At(OUTSIDE, 0))
+        for index, stmt in enumerate(block.stmts):
+            self.at = At(number, index)
+            self.stmt(stmt)
+            self.ops.append(EndStmt(self.at))
+        self.at = At(number, len(block.stmts))
+        if block.value is not None:
+            self._into(block.value, targets)
+            self.ops.append(EndStmt(self.at))
+        self.ops.append(EndBlock(number))
+        self.at = outer
+
+    def _into(self, value: tree.Value, targets: Held) -> None:
+        """Evaluate a value, which goes to `targets` if it is one."""
+        if self.types.leaves(value.type) and targets:
+            self._move(self.own(value), targets)
+        elif self.types.leaves(value.type):
+            self.own(value)
+        else:
+            self.visit(value)
+
+    def _arm(self, block: tree.Block, targets: Held) -> tuple[Op, ...]:
+        outer, self.ops = self.ops, []
+        self.block(block, targets if not isinstance(block.type, tree.Never) else ())
+        arm, self.ops = tuple(self.ops), outer
+        return arm
+
+    def _branches(self, value: tree.IfExpr | tree.Match) -> Held:
+        """An `if` or `match`: each arm's value moves to the same temporaries."""
+        held = self._temps(value.type, value.span)
+        if isinstance(value, tree.IfExpr):
+            self.visit(value.cond)
+            blocks = [value.then] if value.orelse is None else [value.then, value.orelse]
+            arms = [self._arm(block, held) for block in blocks]
+            if value.orelse is None:
+                arms.append(())
+        else:
+            self._into(value.scrutinee, ())
+            arms = [self._arm(arm.body, held) for arm in value.arms]
+        self.ops.append(Branch(tuple(arms)))
+        return held
+
+    def _repeat(self, cond: tree.Value | None, body: tree.Block) -> None:
+        outer, self.ops = self.ops, []
+        first = len(self.out.parents)
+        if cond is not None:
+            self.visit(cond)
+            self.ops.append(EndStmt(self.at))
+        inner = self._arm(body, ())
+        self.ops.append(Branch((inner, (Leave("break"),))))
+        repeated, self.ops = tuple(self.ops), outer
+        self.ops.append(Repeat(repeated, first, len(self.out.parents)))
+
+    # ---- statements ----
+    def stmt(self, stmt: tree.StmtNode) -> None:
+        match stmt:
+            case tree.Let(id=id_, value=value):
+                self._let(id_, value)
+            case tree.Assign(target=target, value=value):
+                self._assign(target, value, stmt.span)
+            case tree.Land(target=target, ref=ref):
+                self.visit_place(target)
+                self.visit(ref)
+                self._land(stmt)
+            case tree.ExprStmt(value=value):
+                self._into(value, ())
+            case tree.Return(value=value):
+                self._return(value)
+            case tree.Break():
+                self.ops.append(Leave("break"))
+            case tree.Continue():
+                self.ops.append(Leave("continue"))
+            case _:
+                self._loop(stmt)
+
+    def _loop(self, stmt: tree.StmtNode) -> None:
+        match stmt:
+            case tree.Loop(body=body):
+                outer, self.ops = self.ops, []
+                first = len(self.out.parents)
+                inner = self._arm(body, ())
+                self.ops = outer
+                self.ops.append(Repeat(inner, first, len(self.out.parents)))
+            case tree.While(cond=cond, body=body):
+                self._repeat(cond, body)
+            case tree.For(low=low, high=high, body=body):
+                self.visit(low)
+                self.visit(high)
+                self._repeat(None, body)
+            case _:
+                self._children(stmt)
+
+    def _let(self, id_: tree.LocalId, value: tree.Value) -> None:
+        type_ = self.function.locals[id_].type
+        if not self.types.leaves(type_):
+            self._into(value, ())
+            self._may_drop(type_, At(self.at.block, LAST), value.span)
+            return
+        sources = self.own(value)
+        unread = id_ not in self.read and not self.types.drops(type_)
+        targets = self._declare(id_, Owner.TEMP if unread else Owner.LOCAL, self.at)
+        if sources:
+            self._move(sources, targets)
+
+    def _assign(self, target: tree.PlaceNode, value: tree.Value, span: Span) -> None:
+        """Into a placed tensor elements are copied; a struct that owns tiles is replaced."""
+        leaves = self.types.leaves(target.type)
+        if not leaves or isinstance(target.type, tree.Tensor):
+            self.visit_place(target)
+            self.visit(value)
+            return
+        sources = self.own(value)
+        self.visit_place(target)
+        root, _ = _root(target)
+        if isinstance(root, tree.Local):
+            self._move(sources, self._of_place(target))
+        elif isinstance(root, tree.Deref) and isinstance(root.ref.type, tree.Ptr):
+            self.out.untracked.extend(Untracked(held, _UNTRACKED_POINTER, value.span) for held in sources)
+        else:
+            self.out.reassigned.append(Reassigned(leaves[0].name.strip("."), span))
+
+    def _return(self, value: tree.Value | None) -> None:
+        if value is not None:
+            self._into(value, self.results)
+        self.ops.append(Leave("return"))
+
+    # ---- owned values ----
+    def own(self, value: tree.Value) -> Held:
+        """Evaluate a value where it gets an owner: the holders of its tiles, in order. None for one that never is."""
+        self._may_drop(value.type, self.at, value.span)
+        match value:
+            case tree.Read(place=place, move=True):
+                return self._taken(place)
+            case tree.Call():
+                return self._call(value)
+            case tree.StructLit(values=values, order=order):
+                parts = {index: self._part(values[index]) for index in order}
+                return tuple(id_ for index in range(len(values)) for id_ in parts[index])
+            case tree.IfExpr() | tree.Match():
+                return self._branches(value)
+            case tree.BlockExpr(block=block):
+                held = self._temps(value.type, value.span)
+                self.block(block, held)
+                return held
+            case tree.Spawn():
+                return self._spawn(value)
+            case tree.TensorNew(extents=extents):
+                self._children(value)
+                return self._filled(value.type, value.span, extents)
+            case tree.Transfer():
+                self.visit(value.ref)
+                held = self._filled(value.type, value.span)
+                self._transfer(value)
+                return held
+            case _:
+                self.visit(value)
+                return self._filled(value.type, value.span)
+
+    def _part(self, value: tree.Value) -> Held:
+        if self.types.leaves(value.type):
+            return self.own(value)
+        self.visit(value)
+        return ()
+
+    def _of_place(self, place: tree.PlaceNode) -> Held:
+        """The holders in a place that is a local or a field of one."""
+        root, path = _root(place)
+        assert isinstance(root, tree.Local)
+        held = self.held.get(root.id)
+        if held is None:  # a binding of a pattern: an enum's payload, which cannot be tracked
+            held = self._declare(root.id, Owner.LOCAL, At(self.at.block, self.at.stmt))
+        leaves = self.types.leaves(root.type)
+        return tuple(id_ for id_, leaf in zip(held, leaves, strict=True) if leaf.path[: len(path)] == path)
+
+    def _taken(self, place: tree.PlaceNode) -> Held:
+        root, _ = _root(place)
+        if isinstance(root, tree.Local):
+            return self._of_place(place)
+        if isinstance(root, tree.Temp) and root is place:
+            return self.own(root.value)
+        self.visit_place(place)
+        held = self._filled(place.type, place.span)
+        self.out.untracked.extend(Untracked(id_, _UNTRACKED_POINTER, place.span, late=True) for id_ in held)
+        return held
+
+    def _call(self, call: tree.Call) -> Held:
+        summary = self.summaries.get(call.key, _NO_SUMMARY)
+        self.out.sites.append(Site(call.key, self.at, call.span))
+        args: list[Held] = []
+        for arg in call.args:
+            held = self._part(arg)
+            given = self._temps(arg.type, arg.span) if held else ()
+            self._move(held, given)
+            args.append(given)
+        results = self._temps(call.type, call.span)
+        for number, result in enumerate(results):
+            source = summary.results[number] if number < len(summary.results) else NO_SOURCE
+            if source.params:
+                self.ops.extend(Move(args[p][leaf], result) for p, leaf in sorted(source.params))
+            elif source.fresh is not None:
+                self.ops.append(Fill(result, source.fresh, False, call.span))
+        for number, leaf in sorted(summary.escapes):
+            self.out.untracked.append(Untracked(args[number][leaf], "", call.args[number].span))
+        self.ops.append(Drop(tuple(id_ for given in args for id_ in given)))
+        return results
+
+    def _spawn(self, value: tree.Spawn) -> Held:
+        if self.limits.scratch is None:
+            held = self._temps(value.type, value.span)
+            self.block(value.body, held)
+            return held
+        key = RegionKey(self.function.key, value.span)
+        self.out.regions.append(Region(key, tiles.bank_of(self.machine, value.place), self.at))
+        return self._filled(value.type, value.span)
+
+    # ---- transfers ----
+    def _transfer(self, value: tree.Transfer) -> None:
+        assert isinstance(value.type, tree.Tensor)
+        self._carried(value.ref, value.route, value.type, value.span, lands=False)
+
+    def _land(self, stmt: tree.Land) -> None:
+        assert isinstance(stmt.target.type, tree.Tensor)
+        self._carried(stmt.ref, stmt.route, stmt.target.type, stmt.span, lands=True)
+
+    def _carried(
+        self, ref: tree.Value, route: tuple[str, ...], into: tree.Tensor, span: Span, *, lands: bool
+    ) -> None:
+        assert isinstance(ref.type, tree.Ref) and isinstance(ref.type.to, tree.Tensor)
+        moved = ref.type.to
+        size = tiles.size_of(moved)
+        if size.unknown is not None and tiles.size_of(into).unknown is None:
+            size = tiles.size_of(into)
+        source, target = self._place(moved), self._place(into)
+        host = tiles.host_space(self.machine)
+        for space in route[1:-1]:
+            if space != host:
+                bank = tiles.hop_bank(self.machine, space, source, target)
+                self.out.hops.append(Hop(bank, size, self.at, span))
+        self.out.transfers.append(
+            Moved(
+                self.function.key,
+                span,
+                route,
+                tiles.bank_of(self.machine, source),
+                tiles.bank_of(self.machine, target),
+                None if size.unknown is not None else size.bytes,
+                tiles.is_exact(moved) or tiles.is_exact(into),
+                lands,
+            )
+        )
+
+    def _place(self, tensor: tree.Tensor) -> tree.Place:
+        return tensor.place or tree.Place(tiles.host_space(self.machine), "CPU")
+
+    # ---- visited values ----
+    def visit(self, value: tree.Value) -> None:
+        """Evaluate a value that nobody owns: what it is made of may still own."""
+        self._may_drop(value.type, self.at, value.span)
+        match value:
+            case tree.Call() | tree.Spawn() | tree.Transfer() | tree.IfExpr() | tree.Match() | tree.BlockExpr():
+                self.own(value)
+            case tree.TensorNew() | tree.CopyTensor() if self.types.leaves(value.type):
+                self._children(value)
+                self._filled(value.type, value.span)
+            case tree.StructLit() | tree.EnumLit():
+                self._aggregate(value)
+            case tree.Read(place=place):
+                self.visit_place(place)
+            case tree.Binary(op="&&" | "||", left=left, right=right):
+                self.visit(left)
+                outer, self.ops = self.ops, []
+                self.visit(right)
+                arm, self.ops = tuple(self.ops), outer
+                self.ops.append(Branch((arm, ())))
+            case tree.ReturnExpr(value=inner):
+                self._return(inner)
+            case tree.FnAddr(key=key):
+                self.out.callbacks.append((key, value.span))
+            case _:
+                self._children(value)
+
+    def _aggregate(self, value: tree.StructLit | tree.EnumLit) -> None:
+        order = value.order if isinstance(value, tree.StructLit) else range(len(value.values))
+        for index in order:
+            item = value.values[index]
+            held = self._part(item)
+            if isinstance(value, tree.EnumLit):
+                where = f"a payload of {value.type.key}" if isinstance(value.type, tree.Enum) else "a payload"
+                self.out.untracked.extend(Untracked(id_, where, item.span) for id_ in held)
+
+    def visit_place(self, place: tree.PlaceNode) -> None:
+        if isinstance(place, tree.Temp):
+            self._into(place.value, ())
+        else:
+            self._children(place)
+
+    def _children(self, node: tree.Expr | tree.Stmt) -> None:
+        for child in _parts(node):
+            if isinstance(child, _PLACES):
+                self.visit_place(child)
+            else:
+                self.visit(child)
+
+
+# ---- the tree in general -----------------------------------------------------------------------
+def _root(place: tree.PlaceNode) -> tuple[tree.PlaceNode, tuple[int, ...]]:
+    """The place that fields are taken of, and which."""
+    path: list[int] = []
+    while isinstance(place, tree.Field):
+        path.append(place.index)
+        place = place.base
+    return place, tuple(reversed(path))
+
+
+def _parts(node: object) -> Iterator[tree.Value | tree.PlaceNode]:
+    """The values and places directly inside a node, in order; blocks are not entered."""
+    assert dataclasses.is_dataclass(node)
+    for item in dataclasses.fields(node):
+        yield from _flat(getattr(node, item.name))
+
+
+def _flat(item: object) -> Iterator[tree.Value | tree.PlaceNode]:
+    if isinstance(item, tree.Expr):
+        yield item  # type: ignore[misc]  # every Expr is one of the two unions
+    elif isinstance(item, tree.At | tree.Slice):
+        yield from _parts(item)
+    elif isinstance(item, tuple):
+        for inner in item:
+            yield from _flat(inner)
+
+
+def _locals_read(body: tree.Block) -> Iterator[tree.LocalId]:
+    """Every local that is mentioned, other than by its own `let`. Not recursive."""
+    pending: list[object] = [body]
+    while pending:
+        here = pending.pop()
+        if isinstance(here, tree.Local):
+            yield here.id
+        elif isinstance(here, tuple):
+            pending.extend(here)
+        elif isinstance(here, tree.Expr | tree.Stmt | tree.Block | tree.At | tree.Slice | tree.Arm):
+            pending.extend(getattr(here, item.name) for item in dataclasses.fields(here) if item.name != "type")

@@ -1,0 +1,194 @@
+"""The Plan: what admission proves about one role on one machine, and what the allocator follows.
+
+Read this file first. It only declares data. `slots.py` finds the tiles of each function, `frames.py` gives them
+offsets, `peaks.py` adds frames along calls, `check.py` compares the sums with the machine and writes the Plan.
+
+A *slot* is storage for one tile: reserved for a part of one function's body, and filled by whatever is placed
+there and moved along. A *frame* is the stack of a function's slots in one arena; the frame of a callee starts
+where the caller's ends at the call. An *arena* is the device memory that a role takes in one allocation, one
+for each space and instance. All figures are exact bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from vx.diagnostics.span import Span
+from vx.machine.machine import Reserve
+
+
+class Bank(NamedTuple):
+    """One copy of a memory space: capacity is per bank."""
+
+    space: str
+    instance: int
+
+    def __str__(self) -> str:
+        return self.space if self.instance == 0 else f"{self.space} of instance {self.instance}"
+
+
+class Verdict(Enum):
+    """UNVERIFIED: some extent is unknown, so nothing is proven; never counted as admitted."""
+
+    ADMITTED = "admitted"
+    REJECTED = "rejected"
+    UNVERIFIED = "unverified"
+
+
+class Kind(Enum):
+    """What a slot is for."""
+
+    TILE = "tile"
+    HOP = "hop"
+    """A copy on the way of a transfer of several hops."""
+    SCRATCH = "scratch"
+    """What the kernels of a region need beside their tensors."""
+    WORKSPACE = "workspace"
+    """What a vendor library is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionKey:
+    """A region: the function (a key of `Program.functions`) and where its `spawn` stands."""
+
+    function: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What admission is told beside program and machine.
+
+    `reserve` overrides that of the machine file for device memories. `scratch` gives the bytes that the kernels
+    of each region need; without it the tensors that a region's code makes are counted instead. `workspace` gives
+    the bytes that a library takes in each used bank of a space.
+    """
+
+    reserve: Reserve | None = None
+    scratch: Mapping[RegionKey, int] | None = None
+    workspace: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Storage for one tile. `offset` counts from the start of its frame, or, with a `path`, of the arena.
+
+    `bytes` is rounded up to the granule; `path` are the calls that lead to its function, outermost first.
+    """
+
+    bank: Bank
+    offset: int
+    bytes: int
+    name: str
+    kind: Kind
+    function: str
+    span: Span
+    path: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call in a frame: in each bank that the callee uses, the callee's frame starts at `base`."""
+
+    callee: str
+    span: Span
+    base: Mapping[Bank, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One function: its slots, its calls, and how much it needs by itself (`own`) and with its calls (`total`)."""
+
+    function: str
+    slots: tuple[Slot, ...]
+    calls: tuple[Call, ...]
+    own: Mapping[Bank, int]
+    total: Mapping[Bank, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The memory that the role takes in one bank, and how it fits.
+
+    `capacity` None is an unconstrained space; `peak` are the slots that coexist where `bytes` are needed.
+    `bytes` is None where a recursion or an unknown extent leaves it open.
+    """
+
+    bank: Bank
+    bytes: int | None
+    capacity: int | None
+    reserve: int
+    peak: tuple[Slot, ...]
+
+    @property
+    def device_margin(self) -> int | None:
+        """Bytes left of the capacity; negative: missing."""
+        return None if self.bytes is None or self.capacity is None else self.capacity - self.bytes
+
+    @property
+    def deployment_margin(self) -> int | None:
+        """Bytes left when the reserve is kept."""
+        margin = self.device_margin
+        return None if margin is None else margin - self.reserve
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A transfer in the program. `bytes` is what it moves at most, None if that is unknown; `exact` if always."""
+
+    function: str
+    span: Span
+    route: tuple[str, ...]
+    source: Bank
+    target: Bank
+    bytes: int | None
+    exact: bool
+    lands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a transfer will cost: exact bytes, and seconds with what they are derived from."""
+
+    what: str
+    bytes: int
+    seconds: float | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a role does not fit: the figures of one diagnostic."""
+
+    code: str
+    function: str
+    bank: Bank
+    required: int
+    available: int
+    tiles: int
+    span: Span
+
+    @property
+    def margin(self) -> int:
+        return self.available - self.required
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The proof for one role. Frames are in the order callee before caller; the role's own is the last."""
+
+    role: str
+    verdict: Verdict
+    arenas: tuple[Arena, ...]
+    frames: tuple[Frame, ...]
+    transfers: tuple[Moved, ...]
+    misfits: tuple[Misfit, ...]
+    unverified: tuple[str, ...]
+    predictions: tuple[Prediction, ...] = ()
+
+    def arena(self, space: str, instance: int = 0) -> Arena | None:
+        """The arena in one bank; None if the role places nothing there."""
+        return next((arena for arena in self.arenas if arena.bank == Bank(space, instance)), None)
