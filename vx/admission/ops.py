@@ -188,10 +188,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A function as its callers see it. `escapes` are the parameters' leaves that go where they are not tracked."""
+    """A function as its callers see it. `escapes`: this parameter's leaf goes to where it is not tracked."""
 
     results: tuple[Source, ...] = ()
-    escapes: frozenset[tuple[int, int]] = frozenset()
+    escapes: frozenset[tuple[int, int, str]] = frozenset()
 
 
 NO_SOURCE = Source()

@@ -150,12 +150,11 @@ class _Walk:
 
     def _into(self, value: tree.Value, targets: Held) -> None:
         """Evaluate a value, which goes to `targets` if it is one."""
-        if self.types.leaves(value.type) and targets:
-            self._move(self.own(value), targets)
-        elif self.types.leaves(value.type):
-            self.own(value)
-        else:
+        if not self.types.leaves(value.type):
             self.visit(value)
+            return
+        held = self.own(value)
+        self._move(held, targets or self._temps(value.type, value.span))
 
     def _arm(self, block: tree.Block, targets: Held) -> tuple[Op, ...]:
         outer, self.ops = self.ops, []
@@ -174,9 +173,17 @@ class _Walk:
                 arms.append(())
         else:
             self._into(value.scrutinee, ())
-            arms = [self._arm(arm.body, held) for arm in value.arms]
+            arms = [self._matched(arm, held) for arm in value.arms]
         self.ops.append(Branch(tuple(arms)))
         return held
+
+    def _matched(self, arm: tree.Arm, held: Held) -> tuple[Op, ...]:
+        number = len(self.out.parents)
+        bound = arm.pattern.bindings if isinstance(arm.pattern, tree.TagPattern) else ()
+        for id_ in (*bound, arm.pattern.binding if isinstance(arm.pattern, tree.AnyPattern) else None):
+            if id_ is not None:
+                self._may_drop(self.function.locals[id_].type, At(number, LAST), arm.body.span)
+        return self._arm(arm.body, held)
 
     def _repeat(self, cond: tree.Value | None, body: tree.Block) -> None:
         outer, self.ops = self.ops, []
@@ -251,7 +258,7 @@ class _Walk:
         self.visit_place(target)
         root, _ = _root(target)
         if isinstance(root, tree.Local):
-            self._move(sources, self._of_place(target))
+            self._move(sources, self._of_place(target) if sources else ())
         elif isinstance(root, tree.Deref) and isinstance(root.ref.type, tree.Ptr):
             self.out.untracked.extend(Untracked(held, _UNTRACKED_POINTER, value.span) for held in sources)
         else:
@@ -282,8 +289,9 @@ class _Walk:
                 return held
             case tree.Spawn():
                 return self._spawn(value)
-            case tree.TensorNew(extents=extents):
+            case tree.TensorNew() | tree.CopyTensor():
                 self._children(value)
+                extents = value.extents if isinstance(value, tree.TensorNew) else ()
                 return self._filled(value.type, value.span, extents)
             case tree.Transfer():
                 self.visit(value.ref)
@@ -337,8 +345,8 @@ class _Walk:
                 self.ops.extend(Move(args[p][leaf], result) for p, leaf in sorted(source.params))
             elif source.fresh is not None:
                 self.ops.append(Fill(result, source.fresh, False, call.span))
-        for number, leaf in sorted(summary.escapes):
-            self.out.untracked.append(Untracked(args[number][leaf], "", call.args[number].span))
+        for number, leaf, where in sorted(summary.escapes):
+            self.out.untracked.append(Untracked(args[number][leaf], where, call.args[number].span))
         self.ops.append(Drop(tuple(id_ for given in args for id_ in given)))
         return results
 
@@ -395,11 +403,10 @@ class _Walk:
         """Evaluate a value that nobody owns: what it is made of may still own."""
         self._may_drop(value.type, self.at, value.span)
         match value:
-            case tree.Call() | tree.Spawn() | tree.Transfer() | tree.IfExpr() | tree.Match() | tree.BlockExpr():
+            case tree.Call() | tree.Spawn() | tree.Transfer() | tree.TensorNew() | tree.CopyTensor():
                 self.own(value)
-            case tree.TensorNew() | tree.CopyTensor() if self.types.leaves(value.type):
-                self._children(value)
-                self._filled(value.type, value.span)
+            case tree.IfExpr() | tree.Match() | tree.BlockExpr():
+                self.own(value)
             case tree.StructLit() | tree.EnumLit():
                 self._aggregate(value)
             case tree.Read(place=place):

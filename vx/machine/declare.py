@@ -42,6 +42,7 @@ def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter) -> Space:
         reserve=_figure(fields, "reserve", _reserve, reporter),
         layer=layer,
         span=decl.span,
+        fields={name: field.span for name, field in fields.items()},
     )
 
 
@@ -73,6 +74,7 @@ def topology_of(decl: ast.TopologyDecl, layer: Layer, host_arch: str, reporter: 
         peer=_peer(fields, reporter),
         layer=layer,
         span=decl.span,
+        fields={name: field.span for name, field in fields.items()},
     )
 
 
@@ -90,6 +92,13 @@ def _edge(edge: ast.Edge, layer: Layer, reporter: Reporter) -> Edge:
         else:
             rate = _checked(edge.cost, units.rate, reporter, edge.span)
     latency = None if edge.latency is None else _checked(edge.latency, units.duration_ps, reporter, edge.span)
+    if weight is not None and latency is not None:
+        reporter.error(
+            "E6041",
+            f"the cost {weight} has no unit, so no latency can be added to it",
+            edge.span,
+            helps=["give the link's rate, such as `63 GB/s latency 8 us`, or leave the latency out"],
+        )
     return Edge(edge.source.name, edge.target.name, weight, rate, latency, edge.markers, layer, edge.span)
 
 

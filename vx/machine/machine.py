@@ -21,7 +21,7 @@ SCOPES = ("thread", "cta", "sm", "device")
 """Who shares a space, from narrow to broad."""
 
 _FIRST_DECLARED_ID = 3000
-_ID_LIMIT = 2**31
+ID_LIMIT = 2**31
 
 Layer = Literal["builtin", "default", "machine", "program"]
 """Who declared something. A `default` declaration (the generic machine) gives way to any other."""
@@ -185,5 +185,5 @@ def topology_id(name: str, instance: int = 0) -> int:
     """The dispatch id of instance `instance` of a topology: for the ABI, never for people to read."""
     base = BUILTIN_IDS.get(name)
     if base is None:
-        base = _FIRST_DECLARED_ID + fnv1a32(name) % (_ID_LIMIT - _FIRST_DECLARED_ID)
+        base = _FIRST_DECLARED_ID + fnv1a32(name) % (ID_LIMIT - _FIRST_DECLARED_ID)
     return base + instance

@@ -25,7 +25,8 @@ _ATTOSECONDS = 10**18
 Path = tuple[str, ...]
 Key = tuple[Fraction | int, int, int, Path]
 """What paths are compared by: time, declared weights, hops, then names, so that declaration order is nothing."""
-Steps = Mapping[str, Mapping[str, tuple[Fraction | int, int]]]
+Step = tuple[Fraction | int, int]
+Steps = Mapping[str, Mapping[str, Step]]
 """From a space to its neighbours: the time and the declared weight of the best edge."""
 
 
@@ -54,9 +55,9 @@ class Route:
 
     @property
     def total_ps(self) -> int | None:
-        """Picoseconds of all hops; None if one of them is unpriced or counts in cycles."""
+        """Picoseconds of all hops; None if there is none, or one is unpriced or counts in cycles."""
         times = [hop.cost.amount for hop in self.hops if hop.cost is not None and hop.cost.unit == "ps"]
-        return sum(times) if len(times) == len(self.hops) else None
+        return sum(times) if times and len(times) == len(self.hops) else None
 
 
 def find_path(machine: Machine, source: str, target: str, size: int | None = None) -> Path | None:
@@ -103,7 +104,7 @@ def _stand_ins(machine: Machine, source: str, target: str) -> Iterator[tuple[str
 
 def _timed(machine: Machine, size: int | None) -> Steps:
     """Edges whose time is known: picoseconds for `size` bytes, or attoseconds per byte."""
-    steps: dict[str, dict[str, tuple[Fraction | int, int]]] = {}
+    steps: dict[str, dict[str, Step]] = {}
     for edge in machine.edges:
         time = per_byte(machine, edge) if size is None else edge_time_ps(machine, edge, size)
         if time is not None:
@@ -113,7 +114,7 @@ def _timed(machine: Machine, size: int | None) -> Steps:
 
 def _weighted(machine: Machine) -> Steps:
     """All edges, by declared weight alone."""
-    steps: dict[str, dict[str, tuple[Fraction | int, int]]] = {}
+    steps: dict[str, dict[str, Step]] = {}
     for edge in machine.edges:
         _keep(steps, edge, (0, _weight(edge)))
     return steps
@@ -131,9 +132,7 @@ def _weight(edge: Edge) -> int:
     return 1 if edge.weight is None else edge.weight
 
 
-def _keep(
-    steps: dict[str, dict[str, tuple[Fraction | int, int]]], edge: Edge, found: tuple[Fraction | int, int]
-) -> None:
+def _keep(steps: dict[str, dict[str, Step]], edge: Edge, found: Step) -> None:
     """Of several edges between the same spaces, the cheapest counts."""
     known = steps.setdefault(edge.source, {})
     known[edge.target] = min(found, known.get(edge.target, found))
