@@ -70,7 +70,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "drop 101\nkey 7 1\ndrop 1\ndrop 101\nkey 7 1\ndrop 1\ndrop 50\nok 14\n"
         "text 102\ndrop 102\ndrop 50\nerr 102\n"
         "drop 103\ndrop 101\nkey 7 1\ndrop 1\ndrop 50\nok 7\n"
-        "drop 1\ntrue\ndrop 2\ndrop 9\ndrop 0\n",
+        "drop 1\ntrue\ndrop 2\ndrop 0\ndrop 9\n",
     ),
     "tensors in containers": (
         """

@@ -106,7 +106,7 @@ def test_two_owners_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Memory A { capacity: 1 GiB }\nTopology T {\n memory: Memory::A, visible: [] }", [("E6005", 2)]),
+        ("Memory A { capacity: 1 GiB }\nTopology T {\n memory: Memory::A, visible: [] }", [("E6005", 3)]),
         ("Memory A { within: Memory::B }\nMemory B { within: Memory::A }", [("E6006", 1), ("E6006", 2)]),
         ("Memory A { capacity: 1 KiB }\nMemory B { within: Memory::A, capacity: 1025 B }", [("E6007", 2)]),
         ("Memory A {\n capacity: 0 B }", [("E6008", 2)]),

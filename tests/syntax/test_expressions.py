@@ -113,10 +113,10 @@ def test_tensors_and_blocks(text: str, grouped: str) -> None:
         ("grad(f, x)", "automatic differentiation (`grad`)"),
         ("vjp(f, x, y)", "automatic differentiation (`vjp`)"),
         ("Verified(x)", "`Verified(…)`"),
-        ("(a, b)", "tuples"),
-        ("()", "tuples"),
-        ("(a,)", "tuples"),
-        ("t.0", "tuple fields"),
+        ("(a, b)", "a tuple"),
+        ("()", "a tuple"),
+        ("(a,)", "a tuple"),
+        ("t.0", "a tuple field"),
     ],
 )
 def test_not_supported_yet(text: str, what: str) -> None:

@@ -522,7 +522,7 @@ def test_value_of_a_block() -> None:
 
 
 def test_loop_invariants_are_marked_as_unsupported() -> None:
-    assert "Unsupported what='loop invariants'" in tree("fn f() -> void { loop invariant(x > 0) { g(); } }")
+    assert "Unsupported what='a loop invariant'" in tree("fn f() -> void { loop invariant(x > 0) { g(); } }")
 
 
 def test_spans_cover_their_text() -> None:

@@ -25,12 +25,12 @@ class Conflict:
 
 
 def conflicts(lowered: Lowered, slot_of: Mapping[HolderId, int]) -> tuple[Conflict, ...]:
-    """Every place where a slot may get a second tile. `slot_of` maps a holder to its slot's number."""
+    """Every place where a slot may get a second tile. `slot_of` maps the holders that matter to their slots."""
     walk = _Walk(lowered, slot_of)
-    params = [holder.id for holder in lowered.holders if holder.owner is Owner.PARAM]
     start: State = frozenset()
-    for id_ in params:
-        start = walk.put(start, id_, lowered.holders[id_].span)
+    for holder in lowered.holders:
+        if holder.owner is Owner.PARAM:
+            start = walk.put(start, holder.id, holder.span)
     walk.run(lowered.ops, start)
     return tuple(walk.found)
 
@@ -52,7 +52,9 @@ class _Walk:
 
     def put(self, state: State, id_: HolderId, span: Span) -> State:
         """The state after a tile came into a holder from elsewhere."""
-        slot = self.slot_of[id_]
+        slot = self.slot_of.get(id_)
+        if slot is None:
+            return state
         for other in sorted(state):
             if self.slot_of[other] == slot:
                 self.found.setdefault(Conflict(id_, other, span))

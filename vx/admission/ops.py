@@ -13,6 +13,7 @@ from enum import Enum
 from vx.admission.plan import Bank, Moved, RegionKey
 from vx.admission.tiles import Leaf, Size
 from vx.diagnostics.span import Span
+from vx.sema import tree
 
 OUTSIDE = -1
 """The block of parameters and results: they are the caller's."""
@@ -54,12 +55,21 @@ class Holder:
 # ---- operations --------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A new tile comes to be in a holder. `placed`: here, rather than by the callee of a call."""
+    """A new tile, leaf `number` of the value of `node`, comes to be in a holder."""
 
     holder: HolderId
     size: Size
-    placed: bool
-    span: Span
+    node: tree.Value
+    number: int
+
+    @property
+    def placed(self) -> bool:
+        """Whether it is made here, rather than by the callee of a call."""
+        return not isinstance(self.node, tree.Call)
+
+    @property
+    def span(self) -> Span:
+        return self.node.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +131,18 @@ class Site:
     callee: str
     at: At
     span: Span
+    node: tree.Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A copy in a space that a transfer passes through."""
+    """A copy in the space `number` of a transfer's route."""
 
     bank: Bank
     size: Size
     at: At
-    span: Span
+    node: tree.Transfer | tree.Land
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,7 @@ class Region:
     key: RegionKey
     bank: Bank
     at: At
+    node: tree.Spawn
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 from vx.admission import tiles
 from vx.admission.ops import (
@@ -40,15 +39,15 @@ from vx.admission.ops import (
     Untracked,
 )
 from vx.admission.plan import Limits, Moved, RegionKey
-from vx.admission.tiles import Leaf, Size, Types
+from vx.admission.tiles import Leaf, Types
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
 from vx.sema import tree
 
 Held = tuple[HolderId, ...]
 
-_PLACES = get_args(tree.PlaceNode)
 _NO_SUMMARY = Summary()
+_START = At(0, 0)
 _UNTRACKED_POINTER = "behind a raw pointer"
 
 
@@ -72,7 +71,7 @@ class _Walk:
     summaries: Mapping[str, Summary]
     out: Lowered = field(init=False)
     ops: list[Op] = field(default_factory=list)
-    at: At = At(0, 0)
+    at: At = _START
     held: dict[tree.LocalId, Held] = field(default_factory=dict)
     results: Held = ()
     read: frozenset[tree.LocalId] = frozenset()
@@ -118,11 +117,11 @@ class _Walk:
     def _move(self, sources: Held, targets: Held) -> None:
         self.ops.extend(Move(a, b) for a, b in zip(sources, targets, strict=True))
 
-    def _filled(self, type_: tree.Type, span: Span, extents: Sequence[tree.Value] = ()) -> Held:
+    def _filled(self, value: tree.Value, extents: Sequence[tree.Value] = ()) -> Held:
         """Temporaries for a value that is made here."""
-        held = self._temps(type_, span)
-        for id_, leaf in zip(held, self.types.leaves(type_), strict=True):
-            self.ops.append(Fill(id_, tiles.size_of(leaf.tensor, extents), True, span))
+        held = self._temps(value.type, value.span)
+        for number, leaf in enumerate(self.types.leaves(value.type)):
+            self.ops.append(Fill(held[number], tiles.size_of(leaf.tensor, extents), value, number))
         return held
 
     def _may_drop(self, type_: tree.Type, at: At, span: Span) -> None:
@@ -259,7 +258,7 @@ class _Walk:
         root, _ = _root(target)
         if isinstance(root, tree.Local):
             self._move(sources, self._of_place(target) if sources else ())
-        elif isinstance(root, tree.Deref) and isinstance(root.ref.type, tree.Ptr):
+        elif _behind_pointer(root):
             self.out.untracked.extend(Untracked(held, _UNTRACKED_POINTER, value.span) for held in sources)
         else:
             self.out.reassigned.append(Reassigned(leaves[0].name.strip("."), span))
@@ -275,7 +274,7 @@ class _Walk:
         self._may_drop(value.type, self.at, value.span)
         match value:
             case tree.Read(place=place, move=True):
-                return self._taken(place)
+                return self._taken(value, place)
             case tree.Call():
                 return self._call(value)
             case tree.StructLit(values=values, order=order):
@@ -292,15 +291,15 @@ class _Walk:
             case tree.TensorNew() | tree.CopyTensor():
                 self._children(value)
                 extents = value.extents if isinstance(value, tree.TensorNew) else ()
-                return self._filled(value.type, value.span, extents)
+                return self._filled(value, extents)
             case tree.Transfer():
                 self.visit(value.ref)
-                held = self._filled(value.type, value.span)
+                held = self._filled(value)
                 self._transfer(value)
                 return held
             case _:
                 self.visit(value)
-                return self._filled(value.type, value.span)
+                return self._filled(value)
 
     def _part(self, value: tree.Value) -> Held:
         if self.types.leaves(value.type):
@@ -318,20 +317,20 @@ class _Walk:
         leaves = self.types.leaves(root.type)
         return tuple(id_ for id_, leaf in zip(held, leaves, strict=True) if leaf.path[: len(path)] == path)
 
-    def _taken(self, place: tree.PlaceNode) -> Held:
+    def _taken(self, value: tree.Value, place: tree.PlaceNode) -> Held:
         root, _ = _root(place)
         if isinstance(root, tree.Local):
             return self._of_place(place)
         if isinstance(root, tree.Temp) and root is place:
             return self.own(root.value)
         self.visit_place(place)
-        held = self._filled(place.type, place.span)
+        held = self._filled(value)
         self.out.untracked.extend(Untracked(id_, _UNTRACKED_POINTER, place.span, late=True) for id_ in held)
         return held
 
     def _call(self, call: tree.Call) -> Held:
         summary = self.summaries.get(call.key, _NO_SUMMARY)
-        self.out.sites.append(Site(call.key, self.at, call.span))
+        self.out.sites.append(Site(call.key, self.at, call.span, call))
         args: list[Held] = []
         for arg in call.args:
             held = self._part(arg)
@@ -344,7 +343,7 @@ class _Walk:
             if source.params:
                 self.ops.extend(Move(args[p][leaf], result) for p, leaf in sorted(source.params))
             elif source.fresh is not None:
-                self.ops.append(Fill(result, source.fresh, False, call.span))
+                self.ops.append(Fill(result, source.fresh, call, number))
         for number, leaf, where in sorted(summary.escapes):
             self.out.untracked.append(Untracked(args[number][leaf], where, call.args[number].span))
         self.ops.append(Drop(tuple(id_ for given in args for id_ in given)))
@@ -356,21 +355,21 @@ class _Walk:
             self.block(value.body, held)
             return held
         key = RegionKey(self.function.key, value.span)
-        self.out.regions.append(Region(key, tiles.bank_of(self.machine, value.place), self.at))
-        return self._filled(value.type, value.span)
+        self.out.regions.append(Region(key, tiles.bank_of(self.machine, value.place), self.at, value))
+        return self._filled(value)
 
     # ---- transfers ----
     def _transfer(self, value: tree.Transfer) -> None:
         assert isinstance(value.type, tree.Tensor)
-        self._carried(value.ref, value.route, value.type, value.span, lands=False)
+        self._carried(value, value.type)
 
     def _land(self, stmt: tree.Land) -> None:
         assert isinstance(stmt.target.type, tree.Tensor)
-        self._carried(stmt.ref, stmt.route, stmt.target.type, stmt.span, lands=True)
+        self._carried(stmt, stmt.target.type)
 
-    def _carried(
-        self, ref: tree.Value, route: tuple[str, ...], into: tree.Tensor, span: Span, *, lands: bool
-    ) -> None:
+    def _carried(self, node: tree.Transfer | tree.Land, into: tree.Tensor) -> None:
+        """Record a transfer, and the copies on its way."""
+        ref, route = node.ref, node.route
         assert isinstance(ref.type, tree.Ref) and isinstance(ref.type.to, tree.Tensor)
         moved = ref.type.to
         size = tiles.size_of(moved)
@@ -378,20 +377,20 @@ class _Walk:
             size = tiles.size_of(into)
         source, target = self._place(moved), self._place(into)
         host = tiles.host_space(self.machine)
-        for space in route[1:-1]:
+        for number, space in enumerate(route[1:-1], 1):
             if space != host:
                 bank = tiles.hop_bank(self.machine, space, source, target)
-                self.out.hops.append(Hop(bank, size, self.at, span))
+                self.out.hops.append(Hop(bank, size, self.at, node, number))
         self.out.transfers.append(
             Moved(
                 self.function.key,
-                span,
+                node.span,
                 route,
                 tiles.bank_of(self.machine, source),
                 tiles.bank_of(self.machine, target),
                 None if size.unknown is not None else size.bytes,
                 tiles.is_exact(moved) or tiles.is_exact(into),
-                lands,
+                isinstance(node, tree.Land),
             )
         )
 
@@ -441,7 +440,7 @@ class _Walk:
 
     def _children(self, node: tree.Expr | tree.Stmt) -> None:
         for child in _parts(node):
-            if isinstance(child, _PLACES):
+            if isinstance(child, tree.PlaceNode):
                 self.visit_place(child)
             else:
                 self.visit(child)
@@ -457,6 +456,13 @@ def _root(place: tree.PlaceNode) -> tuple[tree.PlaceNode, tuple[int, ...]]:
     return place, tuple(reversed(path))
 
 
+def _behind_pointer(place: tree.PlaceNode) -> bool:
+    """Whether a place that is no local is reached through a raw pointer (and not a reference)."""
+    while isinstance(place, tree.Field | tree.Index):
+        place = place.base
+    return isinstance(place, tree.Deref) and isinstance(place.ref.type, tree.Ptr)
+
+
 def _parts(node: object) -> Iterator[tree.Value | tree.PlaceNode]:
     """The values and places directly inside a node, in order; blocks are not entered."""
     assert dataclasses.is_dataclass(node)
@@ -466,7 +472,8 @@ def _parts(node: object) -> Iterator[tree.Value | tree.PlaceNode]:
 
 def _flat(item: object) -> Iterator[tree.Value | tree.PlaceNode]:
     if isinstance(item, tree.Expr):
-        yield item  # type: ignore[misc]  # every Expr is one of the two unions
+        assert isinstance(item, tree.Value | tree.PlaceNode)
+        yield item
     elif isinstance(item, tree.At | tree.Slice):
         yield from _parts(item)
     elif isinstance(item, tuple):

@@ -11,13 +11,16 @@ for each space and instance. All figures are exact bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
 from vx.diagnostics.span import Span
 from vx.machine.machine import Reserve
+from vx.sema import tree
+
+Node = tree.Value | tree.Land
 
 
 class Bank(NamedTuple):
@@ -90,10 +93,29 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """Where a node of the typed program puts a tile that it makes: leaf `number` of its value, hop `number` of its
+    route, or its scratch. Either a slot of the frame (an index of `Frame.slots`), or leaf `result` of the function's
+    result, whose address the caller gives. A call's results are made by the call. A result that is one of the
+    arguments has no home: it stays where it is.
+    """
+
+    node: Node
+    kind: Kind
+    number: int
+    slot: int | None
+    result: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """A call in a frame: in each bank that the callee uses, the callee's frame starts at `base`."""
+    """A call in a frame: in each bank that the callee uses, the callee's frame starts at `base`.
+
+    `node` is None for a drop that runs a function.
+    """
 
     callee: str
+    node: tree.Call | None
     span: Span
     base: Mapping[Bank, int]
 
@@ -104,6 +126,7 @@ class Frame:
 
     function: str
     slots: tuple[Slot, ...]
+    homes: tuple[Home, ...]
     calls: tuple[Call, ...]
     own: Mapping[Bank, int]
     total: Mapping[Bank, int]
@@ -114,13 +137,15 @@ class Arena:
     """The memory that the role takes in one bank, and how it fits.
 
     `capacity` None is an unconstrained space; `peak` are the slots that coexist where `bytes` are needed.
-    `bytes` is None where a recursion or an unknown extent leaves it open.
+    `bytes` is None where a recursion or an unknown extent leaves it open. It includes `workspace`, which lies
+    at the bottom.
     """
 
     bank: Bank
     bytes: int | None
     capacity: int | None
     reserve: int
+    workspace: int
     peak: tuple[Slot, ...]
 
     @property
@@ -192,3 +217,22 @@ class Plan:
     def arena(self, space: str, instance: int = 0) -> Arena | None:
         """The arena in one bank; None if the role places nothing there."""
         return next((arena for arena in self.arenas if arena.bank == Bank(space, instance)), None)
+
+
+def every_slot(plan: Plan) -> Iterator[Slot]:
+    """Every slot of the role at its offset in the arena, once for each path of calls that leads to it.
+
+    There can be very many paths, so they are made as they are asked for. A cycle of calls is entered once.
+    """
+    frames = {frame.function: frame for frame in plan.frames}
+    start = {arena.bank: arena.workspace for arena in plan.arenas}
+    pending: list[tuple[Frame, Mapping[Bank, int], tuple[Span, ...], frozenset[str]]] = []
+    pending.append((plan.frames[-1], start, (), frozenset()))
+    while pending:
+        frame, base, path, above = pending.pop()
+        for slot in frame.slots:
+            yield replace(slot, offset=base[slot.bank] + slot.offset, path=path)
+        for call in reversed(frame.calls):
+            if call.callee not in above:
+                inner = {bank: base[bank] + offset for bank, offset in call.base.items()}
+                pending.append((frames[call.callee], inner, (*path, call.span), above | {frame.function}))

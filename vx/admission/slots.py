@@ -7,7 +7,7 @@ summaries no longer change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
@@ -27,16 +27,24 @@ from vx.admission.ops import (
     Source,
     Summary,
 )
-from vx.admission.plan import Bank, Kind, Limits
+from vx.admission.plan import Bank, Kind, Limits, Node
 from vx.admission.tiles import EMPTY, Size
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
+class Maker:
+    """What makes a tile: leaf `number` of the value of `node`, hop `number` of its route, or its scratch."""
+
+    node: Node
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reserved:
     """A slot of a function's own frame: reserved in `block` from statement `first` to the block's end, or, if not
-    `lasting`, for that statement. `placed`: some tile is made for it in this function, at `span`."""
+    `lasting`, for that statement. `makers` fill it; it is shown at `span`."""
 
     bank: Bank
     size: Size
@@ -45,7 +53,7 @@ class Reserved:
     block: int
     first: int
     lasting: bool
-    placed: bool
+    makers: tuple[Maker, ...]
     span: Span
 
 
@@ -87,6 +95,8 @@ class Slots:
     reserved: tuple[Reserved, ...]
     placings: tuple[Placing, ...]
     summary: Summary
+    returned: tuple[tuple[Maker, int], ...]
+    """What makes a leaf of the result, and which."""
     shared: tuple[Shared, ...]
     lost: tuple[Lost, ...]
 
@@ -94,15 +104,15 @@ class Slots:
 def slots_of(lowered: Lowered, machine: Machine, limits: Limits) -> Slots:
     """The slots of a lowered function."""
     classes = _Classes(lowered)
-    slots = [slot for slot in classes.slots() if slot.fills and not slot.external]
-    reserved = [slot.reserved(lowered, machine, classes.names) for slot in slots]
-    reserved.extend(_hops(lowered))
-    reserved.extend(_scratch(lowered, limits))
+    slots = [slot for slot in classes.slots.values() if slot.fills and not slot.external]
+    others = [*_hops(lowered), *_scratch(lowered, limits)]
+    reserved = [slot.reserved(lowered, machine, classes.names) for slot in slots] + others
     return Slots(
         lowered,
         tuple(reserved),
-        tuple(_placings(classes, machine)),
+        tuple(_placings(classes, machine, others)),
         _summary(classes),
+        tuple(_returned(classes)),
         tuple(_shared(classes)),
         tuple(_lost(classes)),
     )
@@ -122,6 +132,14 @@ class _Slot:
 
     def of(self, owner: Owner) -> list[Holder]:
         return [holder for holder in self.holders if holder.owner is owner]
+
+    @property
+    def contested(self) -> bool:
+        owners = [holder for holder in self.holders if holder.owner is not Owner.TEMP]
+        return len(self.fills) + len(self.of(Owner.PARAM)) > 1 or (bool(self.fills) and len(owners) > 1)
+
+    def makers(self) -> tuple[Maker, ...]:
+        return tuple(Maker(fill.node, fill.number) for fill in self.fills)
 
     def size(self) -> Size:
         size = EMPTY
@@ -145,7 +163,7 @@ class _Slot:
             block,
             min(stmts),
             lasting,
-            bool(placed),
+            self.makers(),
             (placed or self.fills)[0].span,
         )
 
@@ -161,6 +179,11 @@ class _Classes:
         self._read(lowered.ops)
         self.slot_of = {holder.id: self._find(holder.id) for holder in lowered.holders}
         self.names = {holder.id: self._name(holder) for holder in lowered.holders}
+        self.slots: dict[int, _Slot] = {}
+        for holder in lowered.holders:
+            self.slots.setdefault(self.slot_of[holder.id], _Slot()).holders.append(holder)
+        for fill in self.fills:
+            self.slots[self.slot_of[fill.holder]].fills.append(fill)
 
     def _read(self, ops: tuple[Op, ...]) -> None:
         pending = [ops]
@@ -195,16 +218,13 @@ class _Classes:
             here = self.lowered.holders[target]
         return here.name
 
-    def slots(self) -> list[_Slot]:
-        found: dict[int, _Slot] = {}
-        for holder in self.lowered.holders:
-            found.setdefault(self.slot_of[holder.id], _Slot()).holders.append(holder)
-        for fill in self.fills:
-            found[self.slot_of[fill.holder]].fills.append(fill)
-        return list(found.values())
+    def slot_with(self, id_: HolderId) -> _Slot:
+        return self.slots[self.slot_of[id_]]
 
-    def slot_with(self, id_: HolderId) -> list[Holder]:
-        return [holder for holder in self.lowered.holders if self.slot_of[holder.id] == self.slot_of[id_]]
+    def contested(self) -> dict[HolderId, int]:
+        """The slots that could get a second tile, by holder: several sources, or several owners in turn."""
+        risky = {number for number, slot in self.slots.items() if slot.contested}
+        return {id_: number for id_, number in self.slot_of.items() if number in risky}
 
 
 def _common_block(lowered: Lowered, blocks: list[int]) -> int:
@@ -227,29 +247,22 @@ def _statement_in(lowered: Lowered, block: int, at: At) -> int:
 
 
 # ---- other tiles -------------------------------------------------------------------------------
-def _hops(lowered: Lowered) -> list[Reserved]:
-    return [
-        Reserved(
-            hop.bank, hop.size, f"a hop through {hop.bank.space}", Kind.HOP, hop.at.block, hop.at.stmt, True, True,
-            hop.span,
-        )
-        for hop in lowered.hops
-    ]  # fmt: skip
+def _hops(lowered: Lowered) -> Iterator[Reserved]:
+    for hop in lowered.hops:
+        name, maker = f"the hop through {hop.bank.space}", Maker(hop.node, hop.number)
+        yield Reserved(hop.bank, hop.size, name, Kind.HOP, hop.at.block, hop.at.stmt, True, (maker,), hop.node.span)
 
 
-def _scratch(lowered: Lowered, limits: Limits) -> list[Reserved]:
-    found = []
+def _scratch(lowered: Lowered, limits: Limits) -> Iterator[Reserved]:
     for region in lowered.regions:
         size = Size((limits.scratch or {}).get(region.key, 0))
         if size.bytes:
-            at, span = region.at, region.key.span
-            found.append(
-                Reserved(region.bank, size, "scratch of a region", Kind.SCRATCH, at.block, at.stmt, False, True, span)
-            )
-    return found
+            name, at, maker = "the scratch of a region", region.at, Maker(region.node, 0)
+            span = region.key.span
+            yield Reserved(region.bank, size, name, Kind.SCRATCH, at.block, at.stmt, False, (maker,), span)
 
 
-def _placings(classes: _Classes, machine: Machine) -> list[Placing]:
+def _placings(classes: _Classes, machine: Machine, others: list[Reserved]) -> list[Placing]:
     holders = classes.lowered.holders
     made = [fill for fill in classes.fills if fill.placed]
     found = [
@@ -258,32 +271,35 @@ def _placings(classes: _Classes, machine: Machine) -> list[Placing]:
         )
         for fill in made
     ]
-    hops = [Placing(hop.bank, hop.size, f"the hop through {hop.bank.space}", hop.span) for hop in classes.lowered.hops]
-    return found + hops
+    return found + [Placing(slot.bank, slot.size, slot.name, slot.span) for slot in others]
 
 
 # ---- summaries ---------------------------------------------------------------------------------
 def _summary(classes: _Classes) -> Summary:
-    results = sorted(
-        ((holder.index[1], holder.id) for holder in classes.lowered.holders if holder.owner is Owner.RESULT)
-    )
-    by_number = {slot.holders[0].id: slot for slot in classes.slots()}
-    by_slot = {classes.slot_of[id_]: slot for id_, slot in by_number.items()}
     sources = []
-    for _, id_ in results:
-        slot = by_slot[classes.slot_of[id_]]
-        params = frozenset(holder.index for holder in slot.of(Owner.PARAM))
-        sources.append(Source(slot.size() if slot.fills else None, params))
-    escapes = set()
-    for untracked in classes.lowered.untracked:
-        for param in by_slot[classes.slot_of[untracked.holder]].of(Owner.PARAM):
-            escapes.add((*param.index, untracked.where))
-    return Summary(tuple(sources), frozenset(escapes))
+    for holder in classes.lowered.holders:
+        if holder.owner is Owner.RESULT:  # in the order of their leaves
+            slot = classes.slot_with(holder.id)
+            params = frozenset(param.index for param in slot.of(Owner.PARAM))
+            sources.append(Source(slot.size() if slot.fills else None, params))
+    escapes = frozenset(
+        (*param.index, untracked.where)
+        for untracked in classes.lowered.untracked
+        for param in classes.slot_with(untracked.holder).of(Owner.PARAM)
+    )
+    return Summary(tuple(sources), escapes)
+
+
+def _returned(classes: _Classes) -> Iterator[tuple[Maker, int]]:
+    for holder in classes.lowered.holders:
+        if holder.owner is Owner.RESULT:
+            for maker in classes.slot_with(holder.id).makers():
+                yield maker, holder.index[1]
 
 
 # ---- what is wrong -----------------------------------------------------------------------------
 def _shared(classes: _Classes) -> list[Shared]:
-    found = [_conflict(classes, conflict) for conflict in conflicts(classes.lowered, classes.slot_of)]
+    found = [_conflict(classes, conflict) for conflict in conflicts(classes.lowered, classes.contested())]
     found.extend(
         Shared(
             f"the new value of `{again.name}` would be in one slot with the old one, which a reference holds",
@@ -294,7 +310,7 @@ def _shared(classes: _Classes) -> list[Shared]:
         for again in classes.lowered.reassigned
     )
     told = {shared.span for shared in found}
-    for slot in classes.slots():
+    for slot in classes.slots.values():
         params = slot.of(Owner.PARAM)
         if not params or not slot.fills or any(fill.span in told for fill in slot.fills):
             continue
@@ -328,8 +344,8 @@ def _quoted(name: str) -> str:
 def _lost(classes: _Classes) -> list[Lost]:
     found = []
     for untracked in classes.lowered.untracked:
-        holders = classes.slot_with(untracked.holder)
-        if not any(holder.owner is Owner.PARAM for holder in holders):
-            name = next((holder.name for holder in holders if holder.owner is Owner.LOCAL), "a tile")
+        slot = classes.slot_with(untracked.holder)
+        if not slot.of(Owner.PARAM):
+            name = next((holder.name for holder in slot.of(Owner.LOCAL)), "a tile")
             found.append(Lost(name, untracked.where, untracked.span, untracked.late))
     return found

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vx import __version__
-from vx.cli import build, check, doctor, emit, explain, model, run
+from vx.cli import build, check, doctor, emit, explain, machine, model, run
 
 app = typer.Typer(
     name="vx",
@@ -50,6 +50,7 @@ app.command("check")(check.check)
 app.command("emit")(emit.emit)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
+app.add_typer(machine.app, name="machine")
 app.add_typer(model.app, name="model")
 
 

@@ -86,7 +86,9 @@ def random(
     positions: Annotated[int | None, typer.Option("--positions", help="Instead of the shape's context.", min=1)] = None,
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", metavar="FILE", help="A llama2.c tokenizer.")] = None,
 ) -> None:
-    """Make a model with random weights, which the program generates itself: no file holds them.
+    """Make a model with random weights.
+
+    The program generates them itself: no file holds them.
 
     Examples:
 
@@ -109,7 +111,9 @@ def fetch(
     ] = None,
     dtype: DtypeOpt = "f32",
 ) -> None:
-    """Download a public model, check it, and make a model directory of it. An interrupted download resumes.
+    """Download a public model.
+
+    It is checked and becomes a model directory. An interrupted download resumes.
 
     Examples:
 

@@ -8,7 +8,8 @@ arithmetic of its own type unless that cannot wrap: `h * 31 % n` is how hashes a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from vx.kernels import ir
@@ -214,34 +215,44 @@ def coefficient(a: ir.Affine, v: ir.VarId) -> int | None:
 
 def substitute(expr: ir.Expr, to: Mapping[ir.VarId, ir.Expr]) -> ir.Expr:
     """`expr` with variables replaced (simultaneously)."""
-    match expr:
-        case ir.Var(id=i):
-            return to.get(i, expr)
-        case ir.Affine():
-            return substitute_affine(expr, to)
-        case ir.Load(buffer=b, offset=offset, type=t):
-            return ir.Load(b, substitute_affine(offset, to), t)
-        case ir.Unary(op=op, operand=x, type=t):
-            return ir.Unary(op, substitute(x, to), t)
-        case ir.Cast(operand=x, type=t):
-            return ir.Cast(substitute(x, to), t)
-        case ir.Binary(op=op, left=a, right=b2, type=t):
-            return ir.Binary(op, substitute(a, to), substitute(b2, to), t)
-        case ir.Call(name=name, args=args, type=t):
-            return ir.Call(name, tuple(substitute(x, to) for x in args), t)
-        case ir.Select(cond=c, then=a, orelse=b3, type=t):
-            return ir.Select(substitute(c, to), substitute(a, to), substitute(b3, to), t)
-        case ir.Reduce(op=op, var=v, low=low, high=high, body=body, type=t):
-            return ir.Reduce(op, v, substitute(low, to), substitute(high, to), substitute(body, to), t)
-        case _:
-            return expr
+    return rebuilt(expr, lambda e: to.get(e.id) if isinstance(e, ir.Var) else None)
 
 
 def substitute_affine(a: ir.Affine, to: Mapping[ir.VarId, ir.Expr]) -> ir.Affine:
-    result = const(a.const)
-    for c, atom in a.terms:
-        result = add(result, scale(of(substitute(atom, to)), c))
-    return result
+    return of(substitute(a, to))
+
+
+def rebuilt(  # noqa: C901 (one arm per kind of expression)
+    expr: ir.Expr, change: Callable[[ir.Expr], ir.Expr | None]
+) -> ir.Expr:
+    """`expr` with the outermost parts for which `change` gives something else replaced by that."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+
+    def inside(e: ir.Expr) -> ir.Expr:
+        return rebuilt(e, change)
+
+    match expr:
+        case ir.Affine(const=c, terms=terms):
+            total = const(c)
+            for factor, atom in terms:
+                total = add(total, scale(of(inside(atom)), factor))
+            return total
+        case ir.Load(offset=offset):
+            return replace(expr, offset=of(inside(offset)))
+        case ir.Unary(operand=x) | ir.Cast(operand=x):
+            return replace(expr, operand=inside(x))
+        case ir.Binary(left=a, right=b):
+            return replace(expr, left=inside(a), right=inside(b))
+        case ir.Call(args=args):
+            return replace(expr, args=tuple(inside(x) for x in args))
+        case ir.Select(cond=c2, then=a, orelse=b):
+            return replace(expr, cond=inside(c2), then=inside(a), orelse=inside(b))
+        case ir.Reduce(low=low, high=high, body=body):
+            return replace(expr, low=inside(low), high=inside(high), body=inside(body))
+        case _:
+            return expr
 
 
 # ---- intervals -----------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from vx.kernels import affine, ir
 
@@ -142,6 +142,39 @@ def disturbs(stmts: Sequence[ir.Stmt], expr: ir.Expr) -> bool:
         return True
     changed = stored(stmts)
     return any(load.buffer in changed for load in affine.loads(expr))
+
+
+def rebuilt(stmts: Iterable[ir.Stmt], change: Callable[[ir.Expr], ir.Expr | None]) -> tuple[ir.Stmt, ...]:
+    """The statements with every expression rebuilt (`affine.rebuilt`)."""
+
+    def expr(e: ir.Expr) -> ir.Expr:
+        return affine.rebuilt(e, change)
+
+    found: list[ir.Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case ir.Let(value=v) | ir.Set(value=v):
+                found.append(replace(stmt, value=expr(v)))
+            case ir.Store(offset=offset, value=v):
+                found.append(replace(stmt, offset=affine.of(expr(offset)), value=expr(v)))
+            case ir.If(cond=cond, then=then, orelse=orelse):
+                found.append(ir.If(expr(cond), rebuilt(then, change), rebuilt(orelse, change)))
+            case ir.While(cond=cond, body=body):
+                found.append(ir.While(expr(cond), rebuilt(body, change)))
+            case ir.For(low=low, high=high, body=body):
+                found.append(replace(stmt, low=expr(low), high=expr(high), body=rebuilt(body, change)))
+            case ir.ArgReduce(low=low, high=high, value=v, index=index):
+                found.append(replace(stmt, low=expr(low), high=expr(high), value=expr(v), index=expr(index)))
+            case ir.Check(cond=cond):
+                found.append(replace(stmt, cond=expr(cond)))
+            case _:
+                found.append(stmt)
+    return tuple(found)
+
+
+def substituted(stmts: Iterable[ir.Stmt], to: Mapping[ir.VarId, ir.Expr]) -> tuple[ir.Stmt, ...]:
+    """The statements with scalars that they only read replaced."""
+    return rebuilt(stmts, lambda e: to.get(e.id) if isinstance(e, ir.Var) else None)
 
 
 def free_variables(stmts: Iterable[ir.Stmt]) -> set[ir.VarId]:

@@ -147,7 +147,7 @@ def _fuse(former: Former, first: ir.Segment, second: ir.Segment) -> ir.Segment |
         if a.low != b.low or a.high != b.high:
             return None
         renamed[b.var.id] = a.var
-    body = (*first.body, *rename(second.body, renamed))
+    body = (*first.body, *effects.substituted(second.body, renamed))
     for i, axis in enumerate(first.axes):
         nest = body
         for inner in reversed(first.axes[i + 1 :]):
@@ -162,30 +162,6 @@ _NO_SPAN = Span("<fused>", 0, 0)
 
 def _has_loops(body: Sequence[ir.Stmt]) -> bool:
     return any(isinstance(s, ir.For | ir.While | ir.Alloc) for s in effects.statements(body))
-
-
-def rename(stmts: Sequence[ir.Stmt], to: dict[ir.VarId, ir.Expr]) -> tuple[ir.Stmt, ...]:
-    """Straight-line statements with loop variables replaced."""
-    return tuple(_rename(s, to) for s in stmts)
-
-
-def _rename(stmt: ir.Stmt, to: dict[ir.VarId, ir.Expr]) -> ir.Stmt:
-    match stmt:
-        case ir.Let(value=v):
-            return replace(stmt, value=affine.substitute(v, to))
-        case ir.Set(value=v):
-            return replace(stmt, value=affine.substitute(v, to))
-        case ir.Store(offset=offset, value=v):
-            return replace(stmt, offset=affine.substitute_affine(offset, to), value=affine.substitute(v, to))
-        case ir.If(cond=cond, then=then, orelse=orelse):
-            return ir.If(affine.substitute(cond, to), rename(then, to), rename(orelse, to))
-        case ir.Check(cond=cond):
-            return replace(stmt, cond=affine.substitute(cond, to))
-        case ir.ArgReduce(low=low, high=high, value=v, index=index):
-            low, high, v, index = (affine.substitute(e, to) for e in (low, high, v, index))
-            return replace(stmt, low=low, high=high, value=v, index=index)
-        case _:
-            raise AssertionError(f"{type(stmt).__name__} in straight-line code")
 
 
 def private_buffers(stmts: Sequence[ir.Stmt], inside: bool = False) -> set[ir.BufferId]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from vx.diagnostics.span import NOWHERE, Span
 from vx.kernels import affine, bounds, effects, ir, parallel, reductions
 from vx.kernels.effects import Loop
-from vx.kernels.lowering import Lowering, Rows, Scope, View, dense_strides
+from vx.kernels.lowering import Deferred, Lowering, Rows, Scope, View, dense_strides
 
 ElementFn = Callable[[Sequence[ir.Expr]], ir.Expr]
 
@@ -22,13 +22,35 @@ def close(lo: Lowering, scope: Scope, loop: Loop, span: Span) -> None:
     """Emit the loop whose body was collected in `scope`."""
     bounds.hoist(lo, scope, loop)
     body = tuple(scope.stmts)
-    reduced = reductions.as_reductions(loop, body)
+    reduced = reductions.of(lo, loop, body) or _inside_out(lo, loop, body)
     if reduced is not None:
         for stmt in reduced:
             lo.emit(stmt)
         return
     why = parallel.why_serial(loop, body, lo.ranges, lo.buffer_names)
     lo.emit(ir.For(loop.var, loop.low, loop.high, body, not why, why, span))
+
+
+def _inside_out(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
+    """A loop around a parallel one that only accumulates, as the parallel loop around reductions: what
+    `for k { for j { c[j] += a[k] * b[k][j]; } }` adds up is the same for each j alone."""
+    *lets, last = body or (None,)
+    if not isinstance(last, ir.For) or not last.parallel:
+        return None
+    known: dict[ir.VarId, ir.Expr] = {}
+    for let in lets:
+        if not isinstance(let, ir.Let) or let.mutable or effects.disturbs(last.body, let.value):
+            return None
+        known[let.var.id] = affine.substitute(let.value, known)
+    if (affine.variables(last.low) | affine.variables(last.high)) & {loop.var.id, *known}:
+        return None
+    inner = effects.substituted(last.body, known)
+    reduced = reductions.of(lo, loop, inner) or _inside_out(lo, loop, inner)
+    if reduced is None:
+        return None
+    around = Loop(last.var, last.low, last.high)
+    why = parallel.why_serial(around, reduced, lo.ranges, lo.buffer_names)
+    return (ir.For(last.var, last.low, last.high, reduced, not why, why, last.span),)
 
 
 def store_all(lo: Lowering, target: View, at: Callable[[Sequence[ir.Affine]], ir.Expr], span: Span) -> None:
@@ -65,7 +87,7 @@ def assign(lo: Lowering, target: View, source: View | Rows, span: Span) -> None:
         store_all(lo, target, at, span)
     serial = any(isinstance(s, ir.For) and not s.parallel for s in effects.statements(attempt.stmts))
     if serial and _reads_other_elements(attempt, target.buffer):
-        copy = materialise(lo, source, "copy")
+        copy = materialise(lo, source, "copy", span)
         store_all(lo, target, copy.load, span)
         return
     _adopt(lo, attempt)
@@ -87,15 +109,29 @@ def _adopt(lo: Lowering, scope: Scope) -> None:
     lo.scopes[-1].obligations.extend(scope.obligations)
 
 
-def materialise(lo: Lowering, source: View | Rows, name: str) -> View:
+def kept(lo: Lowering, source: Rows, name: str, span: Span) -> View | Rows:
+    """A row expression as a value of its own: stored, or, where its size has no bound, computed where it is used."""
+    if source.heavy or all(affine.interval(extent, lo.ranges)[1] is not None for extent in source.extents):
+        return materialise(lo, source, name, span)
+    element = source.at([affine.var(lo.fresh("i64", "i")) for _ in source.extents])
+    late = Deferred(frozenset(x.buffer for x in affine.loads(element)), span, lo.source_loops)
+    lo.deferred.append(late)
+
+    def at(index: Sequence[ir.Affine]) -> ir.Expr:
+        if late.stale:
+            lo.refuse_stale(late)
+        return source.at(index)
+
+    return Rows(source.elem, source.extents, at, source.heavy)
+
+
+def materialise(lo: Lowering, source: View | Rows, name: str, span: Span = NOWHERE) -> View:
     """A dense tensor of this region's own with the source's elements."""
     sizes: list[int] = []
     for extent in source.extents:
         limit = affine.interval(extent, lo.ranges)[1]
         if limit is None:
-            lo.refuse(
-                "a temporary of unbounded size", NOWHERE, "slice a tensor of known size, or store the value first"
-            )
+            lo.refuse("a temporary of unbounded size", span, "slice a tensor of known size, or store the value first")
         assert limit is not None
         sizes.append(limit)
     whole = lo.allocate(name, source.elem, sizes)

@@ -130,6 +130,17 @@ class Frame:
     loops: list[LoopExits] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Deferred:
+    """A row expression of unbounded size that was given a name: it is computed where it is used, which is only
+    right as long as nothing stores to the tensors that it reads (`stale`)."""
+
+    buffers: frozenset[ir.BufferId]
+    span: Span
+    source_loops: int
+    stale: bool = False
+
+
 class Restart(Exception):
     """A host scalar captured by value turned out to be written."""
 
@@ -167,6 +178,9 @@ class Lowering:
         self.dense = dense
         self.frames = [Frame(self.function, {}, captures=True)]
         self.scopes = [Scope()]
+        self.deferred: list[Deferred] = []
+        self.source_loops = 0
+        """Loops of the program around what is being lowered."""
         self.captured_views: list[View] = []
         self.emitted = 0
         # Scalars are the same parameters in both versions, so that each is read and written once.
@@ -188,6 +202,11 @@ class Lowering:
     # statements
     def emit(self, stmt: ir.Stmt) -> None:
         self.scopes[-1].stmts.append(stmt)
+        if isinstance(stmt, ir.Store):
+            for late in self.deferred:
+                late.stale |= stmt.buffer in late.buffers
+                if late.stale and self.source_loops > late.source_loops:
+                    self.refuse_stale(late)
         self.emitted += 1
         if self.emitted > MAX_STATEMENTS:
             call = next((frame.called for frame in self.frames if frame.called is not None), None)
@@ -338,6 +357,10 @@ class Lowering:
         return v
 
     # refusals
+    def refuse_stale(self, late: Deferred) -> None:
+        what = "a tensor of run-time size that outlives what it is computed from"
+        self.refuse(what, late.span, "slice tensors of known size, or store it in a tensor made before the region")
+
     def refuse(self, what: str, span: Span, help_: str) -> None:
         """Not possible inside a region: raises `CompileError` (E0902)."""
         self.reject(f"{what} is not supported inside a region", span, help_)

@@ -1,18 +1,100 @@
 """Carried scalars that are reductions: `acc += x`, `max`, `min`, arg-max, in a loop that does nothing else.
 
 The loop disappears: what it added up becomes a `Reduce` (or an `ArgReduce`) after it, whose order of
-summation is the code generator's. 16-bit accumulators round at every step, so they stay serial.
+summation is the code generator's. 16-bit accumulators round at every step, so they stay serial. An element
+of a tensor that stays the same through the loop (`y[i] += …`) is a scalar like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vx.kernels import affine, effects, ir
 from vx.kernels.effects import Loop
+from vx.kernels.lowering import Lowering
 
 MAX_INLINED = 64
 """Nodes up to which a `Let` of the body is inlined into the reduced expression."""
+
+
+def of(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
+    """Statements that replace the loop, or None if it is not made of reductions only."""
+    if not effects.stored(body):
+        return as_reductions(loop, body)
+    elements = _elements(lo, loop, body)
+    if elements is None:
+        return None
+    scalars = {key: lo.fresh(elem, "element") for key, elem in elements.items()}
+    reduced = as_reductions(loop, _on_scalars(body, scalars))
+    return None if reduced is None else tuple(_on_elements(reduced, scalars))
+
+
+Element = tuple[ir.BufferId, ir.Affine]
+
+
+def _elements(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> dict[Element, str] | None:
+    """The elements that the loop stores to, if they are the same in every round, apart from each other, and all
+    that it reads of their tensors."""
+    written = effects.stored(body)
+    inside = effects.declared(body) | effects.assigned(body) | {loop.var.id}
+    nonempty = (affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), lo.ranges)[0] or 0) > 0
+    found: dict[Element, str] = {}
+    for access in effects.accesses(body):
+        if access.buffer not in written:
+            continue
+        at = access.offset
+        if affine.variables(at) & inside or any(load.buffer in written for load in affine.loads(at)):
+            return None
+        if any(b == access.buffer and not _differ(at, offset) for b, offset in found if offset != at):
+            return None
+        if not nonempty and not _within(lo, access.buffer, at):
+            return None
+        found[access.buffer, at] = lo.buffers[access.buffer].elem
+    return found
+
+
+def _differ(a: ir.Affine, b: ir.Affine) -> bool:
+    difference = affine.sub(a, b)
+    return not difference.terms and difference.const != 0
+
+
+def _within(lo: Lowering, buffer: ir.BufferId, at: ir.Affine) -> bool:
+    """Whether the element exists for sure."""
+    low = affine.interval(at, lo.ranges)[0]
+    left = affine.interval(affine.sub(lo.lengths[buffer], at), lo.ranges)[0]
+    return low is not None and low >= 0 and left is not None and left > 0
+
+
+def _on_scalars(stmts: Sequence[ir.Stmt], scalars: Mapping[Element, ir.Var]) -> tuple[ir.Stmt, ...]:
+    """The statements with scalars in place of elements."""
+    found: list[ir.Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case ir.Store(buffer=buffer, offset=offset, value=value):
+                found.append(ir.Set(scalars[buffer, offset], value))
+            case ir.If(cond=cond, then=then, orelse=orelse):
+                found.append(ir.If(cond, _on_scalars(then, scalars), _on_scalars(orelse, scalars)))
+            case _:
+                found.append(stmt)
+    return effects.rebuilt(found, lambda e: scalars.get((e.buffer, e.offset)) if isinstance(e, ir.Load) else None)
+
+
+def _on_elements(reduced: Sequence[ir.Stmt], scalars: Mapping[Element, ir.Var]) -> Iterator[ir.Stmt]:
+    """Reductions with elements in place of scalars."""
+    places = {v.id: (v, ir.Load(*key, v.type)) for key, v in scalars.items()}
+    loads = {i: load for i, (_, load) in places.items()}
+    for stmt in reduced:
+        match stmt:
+            case ir.Set(var=v, value=value) if v.id in places:
+                load = loads[v.id]
+                yield ir.Store(load.buffer, load.offset, affine.substitute(value, loads))
+            case ir.ArgReduce(best=best, at=at):
+                own = [places[v.id] for v in (best, at) if v.id in places]
+                yield from (ir.Let(v, load, mutable=True) for v, load in own)
+                yield stmt
+                yield from (ir.Store(load.buffer, load.offset, v) for v, load in own)
+            case _:
+                yield stmt
 
 
 def as_reductions(loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:

@@ -15,6 +15,13 @@ MAX_INLINE_DEPTH = 64
 
 def block(lo: Lowering, b: tree.Block) -> Val:
     """Run a block's statements; its value."""
+    outer = len(lo.deferred)
+    result = _block(lo, b)
+    del lo.deferred[outer:]
+    return result
+
+
+def _block(lo: Lowering, b: tree.Block) -> Val:
     if b.value is None or exits.always_leaves(b.stmts):
         statements(lo, b.stmts)
         return Nothing()
@@ -127,7 +134,7 @@ def _bind(lo: Lowering, local: tree.LocalDecl, v: Val) -> Val:
             return Cell(lo.let(local.name, expr, mutable=True))
         return Number(lo.once(local.name, expr))
     if isinstance(v, Rows):
-        return loops.materialise(lo, v, local.name)
+        return loops.kept(lo, v, local.name, local.span)
     if isinstance(v, Record) and isinstance(local.type, tree.Struct):
         return slots.moved(lo, v, local.name)
     return v
@@ -256,7 +263,9 @@ def _round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
 def _live_round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
     live = lo.let("live", ir.Lit(True, "bool"), mutable=True) if exits.leaves_loop(body) else _NEVER_READ
     lo.frame.loops.append(LoopExits(run, live))
+    lo.source_loops += 1
     block(lo, body)
+    lo.source_loops -= 1
     lo.frame.loops.pop()
 
 

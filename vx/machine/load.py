@@ -25,6 +25,9 @@ from vx.machine.machine import GPU_ARCHES, Edge, Layer, Machine, Space, Topology
 from vx.syntax import ast
 from vx.syntax.parser import parse_module
 
+HOST_MEMORY = "CPU_DRAM"
+"""The built-in space that a host's machine file may describe."""
+
 Declared = TypeVar("Declared", Space, Topology)
 
 
@@ -43,23 +46,38 @@ def load_machine(
 ) -> Machine:
     """The machine of `--machine path --host host`; without a path the generic machine, this CPU.
 
-    `host` is a machine file describing the host, `default` for an undescribed one, or None. Errors go to
-    the reporter; a file that cannot be read raises `CompileError`.
+    `host` is a machine file that describes the host (it alone may say what `CPU_DRAM` is), `default` for an
+    undescribed one, or None. Errors go to the reporter; a file that cannot be read raises `CompileError`.
     """
     arch = host_arch or host_architecture()
     machine = builtin_machine(arch)
     layer: Layer = "default" if path is None else "machine"
     main = resources.find("fleet", "cpu.vx") if path is None else Path(path)
-    described = [main] if host in (None, "default") else [Path(str(host)), main]
-    modules = [pair for file in described for pair in _read_tree(os.fspath(file), reporter, sources)]
+    described = [] if host in (None, "default") else _read_tree(str(host), reporter, sources)
+    modules = _read_tree(os.fspath(main), reporter, sources)
+    for _, module in described:
+        machine = machine_from_module(module, machine, "machine", reporter, check=False, host=True)
     for _, module in modules:
         machine = machine_from_module(module, machine, layer, reporter, check=False)
     check_machine(machine, reporter)
     return replace(
         machine,
-        files=tuple(name for name, _ in modules),
+        files=tuple(name for name, _ in (*described, *modules)),
         host_declared=path is None or host is not None,
     )
+
+
+def load_file(path: str | os.PathLike[str], reporter: Reporter, sources: SourceMap) -> Machine:
+    """What one machine file and its imports declare, whether it describes an accelerator or a host.
+
+    Errors go to the reporter; a file that cannot be read raises `CompileError`.
+    """
+    machine = builtin_machine(host_architecture())
+    modules = _read_tree(os.fspath(path), reporter, sources)
+    for _, module in modules:
+        machine = machine_from_module(module, machine, "machine", reporter, check=False, host=True)
+    check_machine(machine, reporter)
+    return replace(machine, files=tuple(name for name, _ in modules))
 
 
 def machine_from_module(
@@ -69,16 +87,18 @@ def machine_from_module(
     reporter: Reporter,
     *,
     check: bool = True,
+    host: bool = False,
 ) -> Machine:
     """`base` extended by the `Memory` and `Topology` declarations of `module`.
 
     Other items are ignored: a program has them, a machine file's were refused when it was read. `check`
-    also applies the rules between declarations; leave it out while more of them are to come.
+    also applies the rules between declarations; leave it out while more of them are to come. With `host`
+    the module may describe the host's own memory, `CPU_DRAM`.
     """
     decls = [item for item in module.items if isinstance(item, ast.MemoryDecl | ast.TopologyDecl)]
     if not decls:
         return base
-    draft = _Draft(base, layer, reporter)
+    draft = _Draft(base, layer, reporter, host)
     for decl in decls:
         if isinstance(decl, ast.MemoryDecl):
             draft.add_space(space_of(decl, layer, reporter))
@@ -99,6 +119,7 @@ class _Draft:
     base: Machine
     layer: Layer
     reporter: Reporter
+    host: bool
     spaces: dict[str, Space] = field(init=False)
     topologies: dict[str, Topology] = field(init=False)
     edges: list[Edge] = field(init=False)
@@ -109,6 +130,9 @@ class _Draft:
         self.edges = list(self.base.edges)
 
     def add_space(self, space: Space) -> None:
+        if self.host and space.name == HOST_MEMORY:
+            self._describe_host(space)
+            return
         if not self._admit(space, self.spaces.get(space.name), "Memory"):
             return
         old = self.spaces.get(space.name)
@@ -117,6 +141,15 @@ class _Draft:
             given_way = {id(edge) for edge in touching if edge.layer == "default"}
             self.edges = [edge for edge in self.edges if id(edge) not in given_way]
         self.spaces[space.name] = space
+
+    def _describe_host(self, space: Space) -> None:
+        """The host's memory stays built in, with the figures of the first description of it."""
+        old = self.spaces[HOST_MEMORY]
+        described = old.span != NOWHERE
+        if described and not _same(old, space):
+            self._contradiction("Memory", old, space)
+        elif not described:
+            self.spaces[HOST_MEMORY] = replace(space, layer="builtin")
 
     def add_topology(self, topology: Topology, edges: Sequence[Edge]) -> None:
         if self._admit(topology, self.topologies.get(topology.name), "Topology"):
@@ -130,11 +163,15 @@ class _Draft:
                 "E6016",
                 f"{kind} {new.name} has the name of something built in",
                 new.span,
-                helps=["choose another name; what is built in needs no declaration"],
+                helps=[_builtin_help(new.name)],
             )
             return False
         if old is None or _same(old, new) or (old.layer == "default" and self.layer != "default"):
             return True
+        self._contradiction(kind, old, new)
+        return False
+
+    def _contradiction(self, kind: str, old: Space | Topology, new: Space | Topology) -> None:
         self.reporter.error(
             "E6012",
             f"{kind} {new.name} is declared {_twice(old.span, new.span)}",
@@ -142,7 +179,6 @@ class _Draft:
             labels=[(old.span, "declared here first")],
             helps=["make the declarations equal, or give one another name"],
         )
-        return False
 
     def finish(self) -> Machine:
         gpu = _gpu_part(self.topologies.values())
@@ -165,7 +201,16 @@ def _same(old: Declared, new: Declared) -> bool:
 def _twice(old: Span, new: Span) -> str:
     if old.file == new.file:
         return "twice, and differently"
-    return f"differently in {os.path.basename(old.file)} and in {os.path.basename(new.file)}"
+    first, second = os.path.basename(old.file), os.path.basename(new.file)
+    if first == second:
+        first, second = old.file, new.file
+    return f"differently in {first} and in {second}"
+
+
+def _builtin_help(name: str) -> str:
+    if name == HOST_MEMORY:
+        return "describe the host's memory in a machine file of its own, and pass that with --host"
+    return "choose another name; what is built in needs no declaration"
 
 
 def _gpu_part(topologies: Iterable[Topology]) -> Topology | None:

@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from vx.machine.cost import Cost, ancestry, edge_time_ps, hop_cost
 from vx.machine.machine import Edge, Machine
@@ -85,7 +86,7 @@ def route_along(machine: Machine, path: Path, size: int) -> Route:
     steps = _weighted(machine)
     hops = (
         Hop(near, far, steps.get(near, {}).get(far, (1, 1))[1], hop_cost(machine, near, far, size))
-        for near, far in zip(path, path[1:], strict=False)
+        for near, far in pairwise(path)
     )
     return Route(path, tuple(hops), size)
 

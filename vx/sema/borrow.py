@@ -32,6 +32,7 @@ def check_borrows(program: tree.Program, reporter: Reporter) -> None:
 
 
 def _check_function(function: tree.Function, types: RefTypes, report: Report) -> None:
+    report.asked = function.asked
     graph = lower_function(function, types)
     solution = solve(graph)
     for refusal in graph.refusals:

@@ -17,6 +17,8 @@ class Report:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._said: set[tuple[str, Span]] = set()
+        self.asked: Span | None = None
+        """While a function of the library is checked: the program's call that led there, to be shown instead."""
 
     def error(
         self, code: str, message: str, span: Span, labels: Iterable[tuple[Span, str]], helps: Iterable[str]
@@ -24,4 +26,7 @@ class Report:
         if (code, span) in self._said:
             return
         self._said.add((code, span))
+        if self.asked is not None:
+            labels = [(span, "reached from that call"), *labels]
+            span = self.asked
         self._reporter.error(code, message, span, labels=labels, helps=helps)

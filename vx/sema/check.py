@@ -211,11 +211,14 @@ def _check_instance(session: Session, instance: Instance) -> None:
     if session.reporter.full:
         return
     session.checking.add(instance.key)
+    outer = session.asked
+    session.asked = session.asked_by[instance.key] if instance.item.module.library else None
     try:
         session.functions[instance.key] = _function(session, instance)
     except CheckFailed:
         return
     finally:
+        session.asked = outer
         session.checking.discard(instance.key)
 
 
@@ -243,6 +246,7 @@ def _function(session: Session, instance: Instance) -> tree.Function:
         instance.on,
         node.is_role,
         node.span,
+        session.asked,
     )
 
 

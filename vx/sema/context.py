@@ -140,6 +140,10 @@ class Session:
     declared: dict[Span, tuple[str, str]] = field(default_factory=dict)
     """Names that may turn out unused: where declared → (warning code, name)."""
     used: set[Span] = field(default_factory=set)
+    asked: Span | None = None
+    """While a function of the library is checked: the program's call that led there."""
+    asked_by: dict[str, Span] = field(default_factory=dict)
+    """For each instance, the program's call that led to it."""
     _reported: set[tuple[str, Span]] = field(default_factory=set)
 
     # ---- reporting ----
@@ -152,10 +156,17 @@ class Session:
         notes: Iterable[str] = (),
         helps: Iterable[str] = (),
     ) -> None:
-        """Report an error, once per code and place (instances of a generic function repeat theirs)."""
-        if (code, span) not in self._reported:
-            self._reported.add((code, span))
-            self.reporter.error(code, message, span, labels=labels, notes=notes, helps=helps)
+        """Report an error, once per code and place (instances of a generic function repeat theirs).
+
+        One in a file of the library is shown at the program's call that led there.
+        """
+        if (code, span) in self._reported:
+            return
+        self._reported.add((code, span))
+        if self.asked is not None and any(module.library and module.file == span.file for module in self.modules):
+            labels = [(span, "reached from that call"), *labels]
+            span = self.asked
+        self.reporter.error(code, message, span, labels=labels, notes=notes, helps=helps)
 
     def fail(
         self,
@@ -230,6 +241,7 @@ class Session:
                 helps=["let `if comptime` end the recursion before the call"],
             )
         self.requested[instance.key] = instance
+        self.asked_by[instance.key] = self.asked or span
         self.queue.append(instance)
 
 

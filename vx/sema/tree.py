@@ -646,6 +646,8 @@ class Function:
     on: Place | None
     is_role: bool
     span: Span
+    asked: Span | None = None
+    """For a function of the library: the program's call that led to this instance."""
 
 
 @dataclass(frozen=True, slots=True)

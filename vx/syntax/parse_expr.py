@@ -138,7 +138,7 @@ class ExprParser(PatternParser):
         self.advance()
         if self.tok.kind == "number":
             self.advance()
-            return ast.Unsupported(self.span_after(receiver.span), "tuple fields")
+            return ast.Unsupported(self.span_after(receiver.span), "a tuple field")
         name = self.expect_name("the name of a field or method after `.`")
         generic_args: tuple[ast.GenericArg, ...] | None = None
         if self.tok.kind == "<":
@@ -180,7 +180,7 @@ class ExprParser(PatternParser):
         items = self.comma_list(start, ")", self.expression)
         if len(items) == 1 and self.tokens[self.pos - 2].kind != ",":
             return items[0]
-        return ast.Unsupported(self.span_from(start), "tuples")
+        return ast.Unsupported(self.span_from(start), "a tuple")
 
     def array(self) -> ast.ArrayLit:
         start = self.advance()

@@ -212,7 +212,7 @@ class StmtParser(ExprParser):
             start = self.advance()
             self.within("(", ")", self.expression)
             span = self.span_from(start)
-            invariants.append(ast.ExprStmt(span, ast.Unsupported(span, "loop invariants"), True))
+            invariants.append(ast.ExprStmt(span, ast.Unsupported(span, "a loop invariant"), True))
         block = self.block(why)
         return ast.Block(block.span, (*invariants, *block.stmts), block.value) if invariants else block
 

@@ -1,0 +1,41 @@
+"""Admission against the ownership interpreter: it never sees more than was admitted, nor two tiles overlapping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from admission_cases import errors, machine, typed
+from ownership_interpreter import Interpreter
+from random_programs import random_program
+
+from vx.admission.check import admit
+from vx.admission.plan import Verdict
+from vx.diagnostics.report import Reporter
+
+MACHINE = machine("1 GiB", instances=2)
+PATHS = 12
+
+
+def run_paths(path: Path, seed: int) -> tuple[str, int]:
+    """Admit a random program and run it on random paths: the outcome, and how many tiles were born."""
+    program = typed(path, random_program(seed), MACHINE)
+    assert program.machine is not None
+    reporter = Reporter()
+    plan = admit(program, program.machine, reporter)
+    if plan.verdict is not Verdict.ADMITTED:
+        assert set(errors(reporter.diagnostics)) == {"E6035"}
+        return "refused", 0
+    births = 0
+    for turn in range(PATHS):
+        run = Interpreter(program, plan, seed * 1000 + turn)
+        run.run(program.main)
+        births += run.births
+    return "admitted", births
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_random_programs(group: int, tmp_path: Path) -> None:
+    outcomes = [run_paths(tmp_path, seed) for seed in range(group * 12, group * 12 + 12)]
+    assert sum(outcome == "admitted" for outcome, _ in outcomes) >= 3
+    assert sum(births for _, births in outcomes) > 100

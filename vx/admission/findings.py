@@ -1,0 +1,316 @@
+"""What admission has to say: the analysis of a role compared with the machine, as diagnostics.
+
+Enters: the peaks of a role's functions. Leaves: diagnostics with the figures behind them (`Misfit`), the reasons
+why nothing is proven, and the banks whose need is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from vx.admission import tiles
+from vx.admission.peaks import Peak, peaks
+from vx.admission.plan import Arena, Bank, Limits, Misfit, Slot
+from vx.admission.slots import Lost, Placing
+from vx.admission.tiles import Types
+from vx.diagnostics.report import Label, Reporter
+from vx.diagnostics.span import Span
+from vx.machine.machine import Machine
+from vx.sema import tree
+
+MAX_LABELS = 8
+"""Tiles pointed at in one message; the others are counted."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects the diagnostics of one role. `found` are its functions, callees first."""
+
+    program: tree.Program
+    machine: Machine
+    found: dict[str, Peak]
+    reporter: Reporter = field(default_factory=Reporter)
+    misfits: list[Misfit] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
+    open: frozenset[Bank] = frozenset()
+    """Banks whose need is unbounded or unknown."""
+
+    # ---- the machine ----
+    def capacity(self, bank: Bank) -> int | None:
+        space = self.machine.space(bank.space)
+        return space.capacity if space is not None else None
+
+    def overcommitted(self, bank: Bank) -> bool:
+        space = self.machine.space(bank.space)
+        return space is not None and space.overcommit
+
+    def _too_large(self, bank: Bank, needed: int) -> bool:
+        capacity = self.capacity(bank)
+        return capacity is not None and needed > capacity
+
+    def _rounded(self, bank: Bank, size: int) -> int:
+        return tiles.rounded(size, self.machine.space(bank.space))
+
+    def _name(self, key: str) -> str:
+        return f"`{self.program.functions[key].name}`"
+
+    # ---- ownership ----
+    def ownership(self) -> None:
+        """E6034, E6035."""
+        lost = [item for peak in self.found.values() for item in peak.slots.lost]
+        for item in [item for item in lost if not item.late] or lost:
+            self._lost(item)
+        for peak in self.found.values():
+            for shared in peak.slots.shared:
+                self.reporter.error(
+                    "E6035",
+                    shared.message,
+                    shared.span,
+                    labels=[(shared.other, shared.other_text)] if shared.other != shared.span else [],
+                    notes=["a value that is moved keeps its storage, so all its owners are one slot, for one tile"],
+                    helps=[
+                        "give each its own name and use them apart, or copy into storage that exists: `x = transfer(…)`"
+                    ],
+                )
+
+    def _lost(self, item: Lost) -> None:
+        if item.late:
+            message = f"a placed value is taken from {item.where}, where its owner cannot be followed"
+        else:
+            name = item.name if " " in item.name else f"`{item.name}`"
+            message = f"{name} would be owned {_where(item.where)}, where it cannot be followed"
+        self.reporter.error(
+            "E6034",
+            message,
+            item.span,
+            notes=["placed values are owned by bindings, parameters, and fields of structs that these own"],
+            helps=["keep it in a binding or struct, and pass `&` to it"],
+        )
+
+    def outside_roles(self, limits: Limits) -> None:
+        """E6036: what `main` places without entering a role."""
+        if not self.program.roles:
+            return
+        around = peaks(self.program, self.machine, limits, self.program.main, frozenset(self.program.roles))
+        for peak in around.values():
+            for placing in peak.slots.placings:
+                self.reporter.error(
+                    "E6036",
+                    f"{_quoted(placing.name)} is placed in {placing.bank}, but no role is running here",
+                    placing.span,
+                    notes=["a device's memory is taken when a role is entered and given back when it is left"],
+                    helps=["place it in a `role fn`, or in a function that only roles call"],
+                )
+
+    # ---- what is not known ----
+    def unknown(self) -> None:
+        """W1029: extents without a bound, in spaces with a capacity."""
+        open_ = set()
+        for _, placing in self._placings():
+            if placing.size.unknown is None:
+                continue
+            open_.add(placing.bank)
+            if self.capacity(placing.bank) is not None:
+                self._unverified(f"{_quoted(placing.name)} in {placing.bank}: {placing.size.unknown}", placing.span)
+        self.open |= open_
+
+    def _unverified(self, what: str, span: Span) -> None:
+        self.unverified.append(what)
+        self.reporter.warning(
+            "W1029",
+            f"capacity is not verified: {what} has no bound that is known when compiling",
+            span,
+            helps=["use a tensor of the largest extent and keep the length beside it, or a slice of one"],
+        )
+
+    def callbacks(self, limits: Limits) -> None:
+        """W1029: functions given to C as pointers, if calling them would place something."""
+        for peak in list(self.found.values()):
+            for key, span in peak.slots.lowered.callbacks:
+                for inner in peaks(self.program, self.machine, limits, key).values():
+                    if any(self.capacity(bank) is not None for bank in inner.layout.own):
+                        what = f"how often {self._name(key)}, which places tiles, is called by C"
+                        self._unverified(what, span)
+
+    # ---- single tiles ----
+    def single_tiles(self, types: Types) -> None:
+        """E6009, where a tile is placed, and for types of parameters and results that were not placed here."""
+        told: set[tuple[Bank, int]] = set()
+        for key, placing in self._placings():
+            told.update(self._single(key, placing))
+        for key in self.found:
+            for name, type_, span in _signature(self.program.functions[key]):
+                for tensor in types.mentioned(type_):
+                    assert tensor.place is not None
+                    bank, size = tiles.bank_of(self.machine, tensor.place), tiles.size_of(tensor)
+                    if (bank, size.bytes) not in told:
+                        told.update(self._single(key, Placing(bank, size, name, span)))
+
+    def _single(self, key: str, placing: Placing) -> Iterator[tuple[Bank, int]]:
+        needed = self._rounded(placing.bank, placing.size.bytes)
+        if not self._too_large(placing.bank, needed):
+            return
+        yield placing.bank, placing.size.bytes
+        self._misfit("E6009", key, placing.bank, needed, 1, placing.span)
+        self.reporter.error(
+            "E6009",
+            f"{_quoted(placing.name)} needs {needed} bytes in {placing.bank}, whose capacity is "
+            f"{self.capacity(placing.bank)} bytes",
+            placing.span,
+            notes=[f"{needed - (self.capacity(placing.bank) or 0)} bytes are missing"],
+            helps=["make it smaller, use a narrower element type, or split it over instances"],
+        )
+
+    def _placings(self) -> Iterator[tuple[str, Placing]]:
+        for key, peak in self.found.items():
+            for placing in peak.slots.placings:
+                yield key, placing
+
+    # ---- frames and calls ----
+    def frames(self) -> None:
+        """E6010, E6027, E6028, or W1028 for spaces that may be overcommitted."""
+        for key, peak in self.found.items():
+            for bank in sorted(peak.total):
+                if self._too_large(bank, peak.layout.own.get(bank, 0)):
+                    self._frame(key, peak, bank)
+                elif self._too_large(bank, peak.total[bank]):
+                    self._calls(key, peak, bank)
+        for cycle in {peak.cycle: None for peak in self.found.values() if peak.cycle}:
+            self._cycle(cycle)
+
+    def _frame(self, key: str, peak: Peak, bank: Bank) -> None:
+        present = peak.layout.present(bank, peak.layout.peak_at(bank))
+        if len(present) < 2:
+            return
+        last = present[-1].slot.span
+        self._overflow(
+            "E6010",
+            key,
+            bank,
+            peak.layout.own[bank],
+            f"{self._name(key)} holds {len(present)} tiles in {bank} at once",
+            [(placed.slot.name, placed.bytes, placed.slot.span) for placed in present],
+            last,
+        )
+
+    def _calls(self, key: str, peak: Peak, bank: Bank) -> None:
+        callees = [self.found[site.callee] for site in peak.slots.lowered.sites if site.callee in self.found]
+        if any(self._too_large(bank, callee.total.get(bank, 0)) for callee in callees):
+            return
+        site = peak.through[bank]
+        assert site is not None
+        held = peak.layout.present(bank, site.at)
+        below = self.found[site.callee].total[bank]
+        self._overflow(
+            "E6027",
+            key,
+            bank,
+            peak.total[bank],
+            f"{self._name(key)} holds {peak.total[bank] - below} bytes in {bank} while it calls "
+            f"{self._name(site.callee)}, which needs {below}",
+            [(placed.slot.name, placed.bytes, placed.slot.span) for placed in held],
+            site.span,
+        )
+
+    def _cycle(self, cycle: frozenset[str]) -> None:
+        members = [key for key in self.found if key in cycle]
+        banks = sorted({bank for key in members for bank in self.found[key].layout.own})
+        for bank in banks:
+            held = sum(self.found[key].layout.own.get(bank, 0) for key in members)
+            if not held:
+                continue
+            self.open |= {bank}
+            if self.capacity(bank) is None:
+                continue
+            key = next(key for key in members if self.found[key].layout.own.get(bank, 0))
+            site = next(site for site in self.found[key].slots.lowered.sites if site.callee in cycle)
+            names = ", ".join(self._name(member) for member in members)
+            again = "calls itself" if len(members) == 1 else "call one another"
+            present = self.found[key].layout.present(bank, self.found[key].layout.peak_at(bank))
+            slots = [(placed.slot.name, placed.bytes, placed.slot.span) for placed in present]
+            message = f"{names} {again}, each time with {held} bytes in {bank}, and nothing says how often"
+            self._overflow("E6028", key, bank, held, message, slots, site.span)
+
+    def _overflow(
+        self,
+        code: str,
+        function: str,
+        bank: Bank,
+        required: int,
+        message: str,
+        slots: Sequence[tuple[str, int, Span]],
+        span: Span,
+    ) -> None:
+        available = self.capacity(bank) or 0
+        labels = [Label(at, f"{_quoted(name)}: {size} bytes") for name, size, at in slots[:MAX_LABELS] if at != span]
+        notes = [f"{required} bytes are required, {available} are there, {required - available} are missing"]
+        if code == "E6028":
+            notes = [f"{bank} has {available} bytes"]
+        if len(slots) > MAX_LABELS:
+            notes.append(f"{len(slots)} tiles coexist; {MAX_LABELS} are shown")
+        if self.overcommitted(bank):
+            notes.append(f"{bank.space} is declared `overcommit`, so this is allowed")
+            self.reporter.warning("W1028", f"{message}: more than it has", span, labels, notes)
+            return
+        self._misfit(code, function, bank, required, len(slots), span)
+        self.reporter.error(code, message, span, labels, notes, _HELPS[code])
+
+    def _misfit(self, code: str, function: str, bank: Bank, required: int, count: int, span: Span) -> None:
+        available = self.capacity(bank) or 0
+        self.misfits.append(Misfit(code, function, bank, required, available, count, span))
+
+    # ---- the whole role ----
+    def arenas(self, arenas: Iterable[Arena], role: tree.Function) -> None:
+        """E6037, and E6027 where only the library workspace makes a role too large."""
+        for arena in arenas:
+            margin, kept = arena.device_margin, arena.deployment_margin
+            if margin is None or kept is None or arena.bytes is None:
+                continue
+            slots = [(slot.name, slot.bytes, slot.span) for slot in _largest(arena.peak)]
+            if margin < 0 <= margin + arena.workspace:
+                message = f"role `{role.name}` needs {arena.bytes} bytes in {arena.bank}, of which {arena.workspace} are library workspace"
+                self._overflow("E6027", role.key, arena.bank, arena.bytes, message, slots, role.span)
+            elif margin >= 0 > kept and not self.overcommitted(arena.bank):
+                self._deployment(arena, role)
+
+    def _deployment(self, arena: Arena, role: tree.Function) -> None:
+        assert arena.bytes is not None and arena.capacity is not None
+        left = arena.capacity - arena.reserve
+        self.misfits.append(Misfit("E6037", role.key, arena.bank, arena.bytes, left, len(arena.peak), role.span))
+        self.reporter.error(
+            "E6037",
+            f"role `{role.name}` needs {arena.bytes} bytes in {arena.bank}, and a deployment has {left}",
+            role.span,
+            notes=[
+                f"{arena.capacity} bytes less a reserve of {arena.reserve}; {arena.bytes - left} are missing",
+                f"it fits the device itself, with {arena.capacity - arena.bytes} bytes to spare",
+            ],
+            helps=["make it smaller, or state a smaller reserve if the deployment keeps less"],
+        )
+
+
+_HELPS = {
+    "E6010": ["let tiles end sooner: blocks `{ … }` that follow one another share storage"],
+    "E6027": ["let tiles end before the call, or make them smaller"],
+    "E6028": ["place the tile outside and pass `&mut` to it, or write a loop"],
+}
+
+
+def _signature(function: tree.Function) -> Iterator[tuple[str, tree.Type, Span]]:
+    for id_ in function.params:
+        local = function.locals[id_]
+        yield local.name, local.type, local.span
+    yield f"the result of {function.name}", function.ret, function.span
+
+
+def _largest(slots: Sequence[Slot]) -> list[Slot]:
+    return sorted(slots, key=lambda slot: -slot.bytes)
+
+
+def _quoted(name: str) -> str:
+    return name if " " in name else f"`{name}`"
+
+
+def _where(where: str) -> str:
+    return where if where.startswith("behind") else f"by {where}"

@@ -1,0 +1,126 @@
+"""Frames added along calls: how much a function needs with everything it calls.
+
+Enters: the functions reachable from a role. Leaves: their slots and layouts in the order callee before caller,
+and for each bank the total: the larger of the own frame and, at each call, what is reserved there plus the
+callee's total. In a cycle of calls the calls inside the cycle are left out of the sum; whether such a cycle
+may hold tiles is for `check.py` to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from vx.admission.frames import Layout, layout_of
+from vx.admission.ops import Lowered, Site, Summary
+from vx.admission.ownership import lower_function
+from vx.admission.plan import Bank, Limits
+from vx.admission.slots import Slots, slots_of
+from vx.admission.tiles import Types
+from vx.machine.machine import Machine
+from vx.sema import tree
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """One function with its calls. `cycle` holds the functions of its cycle of calls, empty if there is none;
+    `through` the call where a bank's total is reached, None if the own frame is as high."""
+
+    layout: Layout
+    cycle: frozenset[str]
+    total: Mapping[Bank, int]
+    through: Mapping[Bank, Site | None]
+
+    @property
+    def slots(self) -> Slots:
+        return self.layout.slots
+
+
+def peaks(
+    program: tree.Program, machine: Machine, limits: Limits, start: str, closed: frozenset[str] = frozenset()
+) -> dict[str, Peak]:
+    """Every function reachable from `start` without entering `closed`, callees first; `start` is the last."""
+    types = Types(program)
+    summaries: dict[str, Summary] = {}
+    found: dict[str, Peak] = {}
+
+    def lower(key: str) -> Lowered:
+        return lower_function(program.functions[key], types, machine, limits, summaries)
+
+    def callees(key: str) -> Iterator[str]:
+        # Which functions are called does not depend on the summaries, only where tiles come from does.
+        return (site.callee for site in lower(key).sites if site.callee not in closed)
+
+    for group in _components(start, callees):
+        for key, slots in _settled(group, lower, summaries, machine, limits).items():
+            layout = layout_of(slots, machine)
+            cyclic = len(group) > 1 or any(site.callee == key for site in slots.lowered.sites)
+            cycle = frozenset(group) if cyclic else frozenset()
+            total, through = _total(layout, found, cycle)
+            found[key] = Peak(layout, cycle, total, through)
+    return found
+
+
+def _settled(
+    group: list[str],
+    lower: Callable[[str], Lowered],
+    summaries: dict[str, Summary],
+    machine: Machine,
+    limits: Limits,
+) -> dict[str, Slots]:
+    """The slots of functions that call one another, once their summaries no longer change."""
+    while True:
+        slots = {key: slots_of(lower(key), machine, limits) for key in group}
+        changed = [key for key in group if summaries.get(key) != slots[key].summary]
+        summaries.update({key: slots[key].summary for key in changed})
+        if not changed or (len(group) == 1 and not _calls_itself(slots[group[0]])):
+            return slots
+
+
+def _calls_itself(slots: Slots) -> bool:
+    return any(site.callee == slots.lowered.key for site in slots.lowered.sites)
+
+
+def _total(
+    layout: Layout, found: Mapping[str, Peak], cycle: frozenset[str]
+) -> tuple[dict[Bank, int], dict[Bank, Site | None]]:
+    total = dict(layout.own)
+    through: dict[Bank, Site | None] = dict.fromkeys(total)
+    for site in layout.slots.lowered.sites:
+        callee = found.get(site.callee)
+        if callee is None or site.callee in cycle:
+            continue
+        for bank, needs in callee.total.items():
+            height = layout.top(bank, site.at) + needs
+            if height > total.get(bank, -1):
+                total[bank], through[bank] = height, site
+    return total, through
+
+
+def _components(start: str, callees: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:
+    """The cycles of calls, and the functions in none, as groups; each after what it calls. Not recursive."""
+    order: dict[str, int] = {start: 0}
+    lowest: dict[str, int] = {start: 0}
+    open_: list[str] = [start]
+    on_stack = {start}
+    work: list[tuple[str, Iterator[str]]] = [(start, iter(list(callees(start))))]
+    while work:
+        key, rest = work[-1]
+        for callee in rest:
+            if callee not in order:
+                order[callee] = lowest[callee] = len(order)
+                open_.append(callee)
+                on_stack.add(callee)
+                work.append((callee, iter(list(callees(callee)))))
+                break
+            if callee in on_stack:
+                lowest[key] = min(lowest[key], order[callee])
+        else:
+            work.pop()
+            if work:
+                lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[key])
+            if lowest[key] == order[key]:
+                group = open_[open_.index(key) :]
+                del open_[len(open_) - len(group) :]
+                on_stack.difference_update(group)
+                yield group
