@@ -20,7 +20,8 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 CLI_HEAD = """# Command line
 
 Exit status: 0 success · 1 the program was refused · 2 wrong usage · 70 the compiler is at fault (it says what to
-report). `NO_COLOR` and anything that is not a terminal get plain text. `vxc --help` shows the alias's flags.
+report) · 74 the output cannot be written · 130 interrupted · 141 nobody reads the output. `vx run` ends with the
+status of the program, which is 101 if the program aborts and 102 if its output cannot be written. `NO_COLOR` and anything that is not a terminal get plain text. `vxc --help` shows the alias's flags.
 """
 
 DIAGNOSTICS_HEAD = """# Diagnostics

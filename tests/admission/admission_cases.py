@@ -33,6 +33,10 @@ Topology Device { memory: Memory::HBM, visible: [Memory::HBM], arch: nvptx64, IN
 """
 
 
+class NotAccepted(AssertionError):
+    """A stage before admission refuses the program."""
+
+
 def machine(capacity: int | str, *, instances: int = 1, more: str = "") -> str:
     """A machine file with one device; `capacity` in bytes, or a text such as `150 KiB, granule: 1 KiB`."""
     size = f"{capacity} B" if isinstance(capacity, int) else capacity
@@ -53,9 +57,11 @@ def typed(path: Path, source: str, machine_text: str, consts: dict[str, str] | N
     program = check_program(
         str(file), machine=loaded, model=None, consts=consts or {}, reporter=reporter, sources=sources
     )
-    assert program is not None, [f"{sources.line_col(d.span)} {d.code} {d.message}" for d in reporter.diagnostics]
-    check_borrows(program, reporter)
-    assert not reporter.has_errors, [f"{sources.line_col(d.span)} {d.message}" for d in reporter.diagnostics]
+    if program is not None:
+        check_borrows(program, reporter)
+    refused = [d for d in reporter.diagnostics if d.level is Level.ERROR]
+    if refused or program is None:
+        raise NotAccepted([f"{sources.line_col(d.span)} {d.code} {d.message}" for d in refused])
     return program
 
 

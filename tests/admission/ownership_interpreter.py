@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -65,7 +65,7 @@ class Activation:
     read: set[int]
     locals: dict[int, Value] = field(default_factory=dict)
     scopes: list[list[int]] = field(default_factory=list)
-    hops: list[list[Tile]] = field(default_factory=list)
+    hops: list[dict[tuple[int, int], Tile]] = field(default_factory=list)
     temps: list[Value] = field(default_factory=list)
 
 
@@ -88,7 +88,7 @@ class Interpreter:
         tile = Tile(bank, address, size, what)
         arena = self.plan.arena(*bank)
         assert arena is not None and arena.bytes is not None
-        assert 0 <= address and address + size <= arena.bytes, f"{what} is outside of the arena"
+        assert address >= 0 and address + size <= arena.bytes, f"{what} is outside of the arena"
         for other in self.live[bank]:
             apart = address + size <= other.address or other.address + other.size <= address
             assert apart, f"{what} at {address} overlaps {other.what} at {other.address}"
@@ -150,7 +150,7 @@ class Interpreter:
         calls = {id(call.node): call for call in frame.calls}
         act = Activation(function, frame, base, results, homes, calls, set(reads(function.body)))
         act.scopes.append(list(function.params))
-        act.hops.append([])
+        act.hops.append({})
         act.locals.update(zip(function.params, args, strict=True))
         try:
             value = self.block(act, function.body)
@@ -162,12 +162,12 @@ class Interpreter:
     def leave(self, act: Activation) -> None:
         for id_ in reversed(act.scopes.pop()):
             self.drop(act.locals.pop(id_, None))
-        for tile in act.hops.pop():
+        for tile in act.hops.pop().values():
             self.drop(tile)
 
     def block(self, act: Activation, block: tree.Block) -> Value:
         act.scopes.append([])
-        act.hops.append([])
+        act.hops.append({})
         outer, act.temps = act.temps, []
         try:
             for stmt in block.stmts:
@@ -201,7 +201,7 @@ class Interpreter:
                 else:
                     act.temps.append(found)
             case tree.Land(ref=ref):
-                self.visit(act, ref)
+                self.part(act, ref)
                 self.hop(act, stmt)
             case tree.Return(value=value):
                 raise Return(None if value is None else self.value(act, value))
@@ -229,7 +229,7 @@ class Interpreter:
         while isinstance(stmt, tree.Loop) or turns < self.random.randrange(MAX_TURNS + 1):
             turns += 1
             if isinstance(stmt, tree.While):
-                self.visit(act, stmt.cond)
+                self.part(act, stmt.cond)
             try:
                 self.block(act, stmt.body)
             except Break:
@@ -248,21 +248,14 @@ class Interpreter:
             case tree.Call():
                 return self.called(act, value)
             case tree.StructLit(values=values, order=order):
-                found = {index: self.value(act, values[index]) for index in order}
+                found = dict(zip(order, self.values(act, [values[index] for index in order]), strict=True))
                 return Record({i: v for i, v in found.items() if v is not None}) if self.leaves(value.type) else None
-            case tree.IfExpr(cond=cond, then=then, orelse=orelse):
-                self.visit(act, cond)
-                chosen = self.random.choice([then, orelse])
-                return None if chosen is None else self.block(act, chosen)
-            case tree.Match(scrutinee=scrutinee, arms=arms):
-                self.visit(act, scrutinee)
-                return self.block(act, self.random.choice(arms).body)
-            case tree.BlockExpr(block=block) | tree.Spawn(body=block):
-                return self.block(act, block)
+            case tree.IfExpr() | tree.Match() | tree.BlockExpr() | tree.Spawn():
+                return self.chosen(act, value)
             case tree.ReturnExpr(value=inner):
                 raise Return(None if inner is None else self.value(act, inner))
             case tree.Transfer(ref=ref):
-                self.visit(act, ref)
+                self.part(act, ref)
                 tile = self.place(act, value) if self.leaves(value.type) else None
                 self.hop(act, value)
                 return tile
@@ -271,10 +264,35 @@ class Interpreter:
             case _:
                 return self.visit(act, value)
 
+    def chosen(self, act: Activation, value: tree.IfExpr | tree.Match | tree.BlockExpr | tree.Spawn) -> Value:
+        """One of the blocks of a value."""
+        match value:
+            case tree.IfExpr(cond=cond, then=then, orelse=orelse):
+                self.part(act, cond)
+                block = self.random.choice([then, orelse])
+                return None if block is None else self.block(act, block)
+            case tree.Match(scrutinee=scrutinee, arms=arms):
+                self.part(act, scrutinee)
+                return self.block(act, self.random.choice(arms).body)
+            case tree.BlockExpr(block=block) | tree.Spawn(body=block):
+                return self.block(act, block)
+
+    def values(self, act: Activation, nodes: Sequence[tree.Value]) -> list[Value]:
+        """Several values in turn; leaving in between drops those that are there already."""
+        found: list[Value] = []
+        try:
+            for node in nodes:
+                found.append(self.value(act, node))
+        except (Break, Continue, Return):
+            for value in found:
+                self.drop(value)
+            raise
+        return found
+
     def called(self, act: Activation, call: tree.Call) -> Value:
         if call.key not in self.frames:
             return None
-        args = [self.value(act, arg) for arg in call.args]
+        args = self.values(act, call.args)
         frame_call = act.calls.get(id(call))
         base = {bank: act.base[bank] + at for bank, at in frame_call.base.items()} if frame_call else {}
         addresses = []
@@ -284,10 +302,15 @@ class Interpreter:
         return self.call(call.key, args, base, addresses)
 
     def hop(self, act: Activation, node: tree.Transfer | tree.Land) -> None:
+        """Copies on the way, which last to the end of the block; a condition that runs again uses the same."""
         for number in range(1, len(node.route) - 1):
-            if (id(node), number, True) in act.homes:
-                slot = act.frame.slots[act.homes[id(node), number, True].slot or 0]
-                act.hops[-1].append(self.birth(slot.bank, act.base[slot.bank] + slot.offset, slot.bytes, "a hop"))
+            if node.route[number] != "CPU_DRAM":
+                home = act.homes[id(node), number, True]
+                assert home.slot is not None
+                slot, here = act.frame.slots[home.slot], act.hops[-1]
+                self.drop(here.get((id(node), number)))
+                tile = self.birth(slot.bank, act.base[slot.bank] + slot.offset, slot.bytes, "a hop")
+                here[id(node), number] = tile
 
     def visit(self, act: Activation, node: object) -> None:
         """Evaluate what is inside a node; values with tiles become temporaries of the statement."""
@@ -295,6 +318,9 @@ class Interpreter:
             self.part(act, getattr(node, item.name))
 
     def part(self, act: Activation, item: object) -> None:
+        if isinstance(item, tree.Binary) and item.op == "&&":
+            self.part(act, item.left)
+            item = item.right if self.random.random() < 0.5 else None
         if isinstance(item, tree.Expr):
             if isinstance(item, tree.PlaceNode):
                 self.visit(act, item)

@@ -8,7 +8,7 @@ import pytest
 from admission_cases import PRELUDE, TILE, errors, machine, plan_of, typed, whole
 
 from vx.admission.check import admit
-from vx.admission.plan import Bank, Kind, Limits, RegionKey, Verdict
+from vx.admission.plan import Bank, Kind, Limits, RegionKey, Verdict, every_slot
 from vx.diagnostics.report import Diagnostic, Reporter
 from vx.machine.machine import Reserve
 from vx.sema import tree
@@ -121,6 +121,24 @@ def test_cycles_of_calls(code: str, refused: bool, tmp_path: Path) -> None:
     plan, found = plan_of(tmp_path, text, A100_80)
     assert errors(found) == (["E6028"] if refused else [])
     assert plan.verdict is (Verdict.REJECTED if refused else Verdict.ADMITTED)
+
+
+CYCLE = """
+fn work() -> void { let w = T::new(); read(&w); }
+fn f(n : i32) -> void { if n > 0 { g(n - 1); } }
+fn g(n : i32) -> void { if n > 5 { h(n); } f(n); }
+fn h(n : i32) -> void { work(); g(n - 1); }
+fn main() -> i32 { let t = tile(); f(9); read(&t); 0 }
+"""
+
+
+def test_a_cycle_needs_what_it_calls(tmp_path: Path) -> None:
+    plan, found = plan_of(tmp_path, whole(CYCLE), machine(2 * TILE))
+    assert plan.verdict is Verdict.ADMITTED and plan.arenas[0].bytes == 2 * TILE, found
+    assert [slot.name for slot in plan.arenas[0].peak] == ["t", "w"] and len(plan.arenas[0].peak[1].path) == 4
+    assert {(slot.name, slot.offset) for slot in every_slot(plan)} == {("t", 0), ("w", TILE)}
+    plan, found = plan_of(tmp_path, whole(CYCLE), machine(2 * TILE - 1))
+    assert plan.verdict is Verdict.REJECTED and errors(found) == ["E6027"]
 
 
 # ---- bytes -------------------------------------------------------------------------------------
@@ -281,7 +299,7 @@ def test_tiles_that_nobody_can_follow(name: str, tmp_path: Path) -> None:
     text = (
         "import std::vec;\n"
         + PRELUDE
-        + f"fn maybe() -> Option<T> {{ Some(tile()) }}\nfn keep(v : &mut Vec<Pair>, p : Pair) -> void {{ v.push(p); }}\n"
+        + "fn maybe() -> Option<T> { Some(tile()) }\nfn keep(v : &mut Vec<Pair>, p : Pair) -> void { v.push(p); }\n"
         + f"fn wrapped(t : T) -> Option<T> {{ Some(t) }}\nfn main() -> i32 {{ {LOST[name]} 0 }}"
     )
     plan, found = plan_of(tmp_path, text, A100_80)
@@ -301,6 +319,9 @@ SHARED = {
     "replaced": "let mut p = pair(); p = pair(); read(&p.x);",
     "placed_in_a_loop_and_moved_out": "let mut p = pair(); for i in 0..3 { p = pair(); } read(&p.x);",
     "placed_in_a_loop_and_kept": "let mut p = pair(); eat_pair(p); p = pair(); for i in 0..3 { let q = pair(); p = q; } read(&p.x);",
+    "placed_again_each_turn": "let mut p = pair(); eat_pair(p); for i in 0..3 { p = pair(); } p = pair();",
+    "placed_before_one_break": "let mut p = pair(); eat_pair(p); loop { if cond() { p = pair(); break; } if cond() { break; } } p = pair(); read(&p.x);",
+    "placed_before_continue": "let mut p = pair(); eat_pair(p); while cond() { if cond() { p = pair(); continue; } if cond() { break; } } p = pair(); read(&p.x);",
     "replaced_through_a_reference": "let mut p = pair(); renew(&mut p); read(&p.x);",
     "sometimes_the_argument": "let a = tile(); let b = sometimes(a, true); read(&b);",
     "one_of_two_arguments": "let a = tile(); let b = tile(); let c = one_of(a, b); read(&c);",
@@ -420,7 +441,7 @@ def test_scratch_is_a_tile_of_its_statement(tmp_path: Path) -> None:
     assert plan.verdict is Verdict.ADMITTED and plan.arenas[0].bytes == TILE + 5
     assert [slot.kind for slot in plan.arenas[0].peak] == [Kind.TILE, Kind.SCRATCH]
     assert admit(program, program.machine, Reporter(), limits=Limits(scratch={key: 6})).verdict is Verdict.REJECTED
-    assert admit(program, program.machine, Reporter(), limits=Limits(scratch={})).arenas[0].bytes == TILE
+    assert admit(program, program.machine, Reporter(), limits=Limits(scratch={key: 0})).arenas[0].bytes == TILE
     assert admit(program, program.machine, Reporter()).arenas[0].bytes == TILE + 16
 
 

@@ -74,6 +74,7 @@ def test_words_of_machine_files_are_not_keywords() -> None:
         ('"é"', "é".encode()),
         ('""', b""),
         ('"unclosed', b"unclosed"),
+        ('"two\r\nlines"', b"two\nlines"),
     ],
 )
 def test_string_values(text: str, value: bytes) -> None:

@@ -8,11 +8,11 @@ storage until something stores them.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
+from vx.admission.nodes import behind_pointer, locals_read, parts_of, root_of
 from vx.admission.ops import (
     LAST,
     NO_SOURCE,
@@ -80,7 +80,7 @@ class _Walk:
     def run(self) -> Lowered:
         function = self.function
         self.out = Lowered(function.key)
-        self.read = frozenset(_locals_read(function.body))
+        self.read = frozenset(locals_read(function.body))
         for number, id_ in enumerate(function.params):
             self._declare(id_, Owner.PARAM, At(OUTSIDE, 0), number)
         leaves = self.types.leaves(function.ret)
@@ -255,10 +255,10 @@ class _Walk:
             return
         sources = self.own(value)
         self.visit_place(target)
-        root, _ = _root(target)
+        root, _ = root_of(target)
         if isinstance(root, tree.Local):
             self._move(sources, self._of_place(target) if sources else ())
-        elif _behind_pointer(root):
+        elif behind_pointer(root):
             self.out.untracked.extend(Untracked(held, _UNTRACKED_POINTER, value.span) for held in sources)
         else:
             self.out.reassigned.append(Reassigned(leaves[0].name.strip("."), span))
@@ -309,7 +309,7 @@ class _Walk:
 
     def _of_place(self, place: tree.PlaceNode) -> Held:
         """The holders in a place that is a local or a field of one."""
-        root, path = _root(place)
+        root, path = root_of(place)
         assert isinstance(root, tree.Local)
         held = self.held.get(root.id)
         if held is None:  # a binding of a pattern: an enum's payload, which cannot be tracked
@@ -318,7 +318,7 @@ class _Walk:
         return tuple(id_ for id_, leaf in zip(held, leaves, strict=True) if leaf.path[: len(path)] == path)
 
     def _taken(self, value: tree.Value, place: tree.PlaceNode) -> Held:
-        root, _ = _root(place)
+        root, _ = root_of(place)
         if isinstance(root, tree.Local):
             return self._of_place(place)
         if isinstance(root, tree.Temp) and root is place:
@@ -350,11 +350,11 @@ class _Walk:
         return results
 
     def _spawn(self, value: tree.Spawn) -> Held:
-        if self.limits.scratch is None:
+        key = RegionKey(self.function.key, value.span)
+        if key not in self.limits.scratch:
             held = self._temps(value.type, value.span)
             self.block(value.body, held)
             return held
-        key = RegionKey(self.function.key, value.span)
         self.out.regions.append(Region(key, tiles.bank_of(self.machine, value.place), self.at, value))
         return self._filled(value)
 
@@ -439,56 +439,8 @@ class _Walk:
             self._children(place)
 
     def _children(self, node: tree.Expr | tree.Stmt) -> None:
-        for child in _parts(node):
+        for child in parts_of(node):
             if isinstance(child, tree.PlaceNode):
                 self.visit_place(child)
             else:
                 self.visit(child)
-
-
-# ---- the tree in general -----------------------------------------------------------------------
-def _root(place: tree.PlaceNode) -> tuple[tree.PlaceNode, tuple[int, ...]]:
-    """The place that fields are taken of, and which."""
-    path: list[int] = []
-    while isinstance(place, tree.Field):
-        path.append(place.index)
-        place = place.base
-    return place, tuple(reversed(path))
-
-
-def _behind_pointer(place: tree.PlaceNode) -> bool:
-    """Whether a place that is no local is reached through a raw pointer (and not a reference)."""
-    while isinstance(place, tree.Field | tree.Index):
-        place = place.base
-    return isinstance(place, tree.Deref) and isinstance(place.ref.type, tree.Ptr)
-
-
-def _parts(node: object) -> Iterator[tree.Value | tree.PlaceNode]:
-    """The values and places directly inside a node, in order; blocks are not entered."""
-    assert dataclasses.is_dataclass(node)
-    for item in dataclasses.fields(node):
-        yield from _flat(getattr(node, item.name))
-
-
-def _flat(item: object) -> Iterator[tree.Value | tree.PlaceNode]:
-    if isinstance(item, tree.Expr):
-        assert isinstance(item, tree.Value | tree.PlaceNode)
-        yield item
-    elif isinstance(item, tree.At | tree.Slice):
-        yield from _parts(item)
-    elif isinstance(item, tuple):
-        for inner in item:
-            yield from _flat(inner)
-
-
-def _locals_read(body: tree.Block) -> Iterator[tree.LocalId]:
-    """Every local that is mentioned, other than by its own `let`. Not recursive."""
-    pending: list[object] = [body]
-    while pending:
-        here = pending.pop()
-        if isinstance(here, tree.Local):
-            yield here.id
-        elif isinstance(here, tuple):
-            pending.extend(here)
-        elif isinstance(here, tree.Expr | tree.Stmt | tree.Block | tree.At | tree.Slice | tree.Arm):
-            pending.extend(getattr(here, item.name) for item in dataclasses.fields(here) if item.name != "type")

@@ -2,13 +2,13 @@
 
 Enters: the functions reachable from a role. Leaves: their slots and layouts in the order callee before caller,
 and for each bank the total: the larger of the own frame and, at each call, what is reserved there plus the
-callee's total. In a cycle of calls the calls inside the cycle are left out of the sum; whether such a cycle
-may hold tiles is for `check.py` to judge.
+callee's total. A cycle of calls that holds nothing needs what the functions need that it calls; one that holds
+tiles has no total (`findings.py` refuses it), and here its own tiles are counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vx.admission.frames import Layout, layout_of
@@ -35,6 +35,10 @@ class Peak:
     def slots(self) -> Slots:
         return self.layout.slots
 
+    @property
+    def key(self) -> str:
+        return self.slots.lowered.key
+
 
 def peaks(
     program: tree.Program, machine: Machine, limits: Limits, start: str, closed: frozenset[str] = frozenset()
@@ -42,22 +46,26 @@ def peaks(
     """Every function reachable from `start` without entering `closed`, callees first; `start` is the last."""
     types = Types(program)
     summaries: dict[str, Summary] = {}
+    first: dict[str, Lowered] = {}
     found: dict[str, Peak] = {}
 
     def lower(key: str) -> Lowered:
+        # What was found before the callees were known still holds if there is nothing to know of them.
+        before = first.get(key)
+        if before is not None and all(summaries.get(site.callee, Summary()) == Summary() for site in before.sites):
+            return before
         return lower_function(program.functions[key], types, machine, limits, summaries)
 
     def callees(key: str) -> Iterator[str]:
-        # Which functions are called does not depend on the summaries, only where tiles come from does.
-        return (site.callee for site in lower(key).sites if site.callee not in closed)
+        first[key] = lower_function(program.functions[key], types, machine, limits, {})
+        return (site.callee for site in first[key].sites if site.callee not in closed)
 
     for group in _components(start, callees):
-        for key, slots in _settled(group, lower, summaries, machine, limits).items():
-            layout = layout_of(slots, machine)
-            cyclic = len(group) > 1 or any(site.callee == key for site in slots.lowered.sites)
-            cycle = frozenset(group) if cyclic else frozenset()
-            total, through = _total(layout, found, cycle)
-            found[key] = Peak(layout, cycle, total, through)
+        settled = _settled(group, lower, summaries, machine, limits)
+        cyclic = len(group) > 1 or _calls_itself(settled[group[0]])
+        cycle = frozenset(group) if cyclic else frozenset()
+        peaks_ = [_peak(layout_of(slots, machine), found, cycle) for slots in settled.values()]
+        found.update((peak.key, peak) for peak in (_around(peaks_) if cyclic else peaks_))
     return found
 
 
@@ -81,9 +89,8 @@ def _calls_itself(slots: Slots) -> bool:
     return any(site.callee == slots.lowered.key for site in slots.lowered.sites)
 
 
-def _total(
-    layout: Layout, found: Mapping[str, Peak], cycle: frozenset[str]
-) -> tuple[dict[Bank, int], dict[Bank, Site | None]]:
+def _peak(layout: Layout, found: Mapping[str, Peak], cycle: frozenset[str]) -> Peak:
+    """A function with the calls that lead out of its cycle."""
     total = dict(layout.own)
     through: dict[Bank, Site | None] = dict.fromkeys(total)
     for site in layout.slots.lowered.sites:
@@ -94,7 +101,34 @@ def _total(
             height = layout.top(bank, site.at) + needs
             if height > total.get(bank, -1):
                 total[bank], through[bank] = height, site
-    return total, through
+    return Peak(layout, cycle, total, through)
+
+
+def _around(members: Sequence[Peak]) -> list[Peak]:
+    """The functions of a cycle: each reaches all others, so each needs what the largest of them does."""
+    totals = [dict(peak.total) for peak in members]
+    throughs = [dict(peak.through) for peak in members]
+    for bank in sorted({bank for peak in members for bank in peak.total}):
+        largest = max(members, key=lambda peak: peak.total.get(bank, -1))
+        towards = _towards(largest, members)
+        for peak, total, through in zip(members, totals, throughs, strict=True):
+            if total.get(bank, -1) < largest.total[bank]:
+                total[bank], through[bank] = largest.total[bank], towards[peak.key]
+    found = zip(members, totals, throughs, strict=True)
+    return [Peak(peak.layout, peak.cycle, total, through) for peak, total, through in found]
+
+
+def _towards(goal: Peak, members: Sequence[Peak]) -> dict[str, Site]:
+    """For each other function of the cycle, a call on a shortest way to `goal`."""
+    next_: dict[str, Site] = {}
+    reached = [goal.key]
+    for key in reached:
+        for peak in members:
+            site = next((site for site in peak.slots.lowered.sites if site.callee == key), None)
+            if site is not None and peak.key not in reached:
+                next_[peak.key] = site
+                reached.append(peak.key)
+    return next_
 
 
 def _components(start: str, callees: Callable[[str], Iterable[str]]) -> Iterator[list[str]]:

@@ -66,12 +66,12 @@ class Limits:
     """What admission is told beside program and machine.
 
     `reserve` overrides that of the machine file for device memories. `scratch` gives the bytes that the kernels
-    of each region need; without it the tensors that a region's code makes are counted instead. `workspace` gives
-    the bytes that a library takes in each used bank of a space.
+    of a region need; for a region that is not in it the tensors that its code makes are counted instead.
+    `workspace` gives the bytes that a library takes in each used bank of a space.
     """
 
     reserve: Reserve | None = None
-    scratch: Mapping[RegionKey, int] | None = None
+    scratch: Mapping[RegionKey, int] = field(default_factory=dict)
     workspace: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -233,6 +233,6 @@ def every_slot(plan: Plan) -> Iterator[Slot]:
         for slot in frame.slots:
             yield replace(slot, offset=base[slot.bank] + slot.offset, path=path)
         for call in reversed(frame.calls):
-            if call.callee not in above:
+            if call.callee not in above | {frame.function}:
                 inner = {bank: base[bank] + offset for bank, offset in call.base.items()}
                 pending.append((frames[call.callee], inner, (*path, call.span), above | {frame.function}))

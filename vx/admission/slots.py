@@ -255,7 +255,7 @@ def _hops(lowered: Lowered) -> Iterator[Reserved]:
 
 def _scratch(lowered: Lowered, limits: Limits) -> Iterator[Reserved]:
     for region in lowered.regions:
-        size = Size((limits.scratch or {}).get(region.key, 0))
+        size = Size(limits.scratch[region.key])
         if size.bytes:
             name, at, maker = "the scratch of a region", region.at, Maker(region.node, 0)
             span = region.key.span

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from vx.codegen import host_scalar
+from vx.codegen.host_caller import note_call
 from vx.codegen.host_function import Emitter, Operand, View
 from vx.codegen.host_module import c_param, c_result, memory, register, returns_by_pointer
 from vx.codegen.host_region import compute, reduce
@@ -127,6 +128,7 @@ def _arguments(fn: Emitter, nodes: tuple[Value, ...]) -> list[str]:
 def call(fn: Emitter, node: tree.Call) -> Operand:
     """A call whose result is in a register."""
     arguments = _arguments(fn, node.args)
+    note_call(fn, node)
     name = fn.module.function(node.key)
     text = f"call {register(node.type)} {name}({', '.join(arguments)})"
     if not is_empty(node.type):
@@ -146,6 +148,7 @@ def call_into(fn: Emitter, node: tree.Call, address: str | None) -> None:
         return
     arguments = _arguments(fn, node.args)
     result = address if address is not None else fn.storage(node.type)
+    note_call(fn, node)
     fn.line(f"call void {fn.module.function(node.key)}({', '.join([f'ptr {result}', *arguments])})")
 
 
@@ -331,7 +334,10 @@ def leave(fn: Emitter, value: Value | None) -> None:
 
 
 def abort(fn: Emitter, node: tree.Abort) -> Operand:
-    message = fn.module.string(node.message + f" at {fn.module.where(node.span)}".encode())
-    fn.line(f"call void {fn.module.runtime('vx_abort')}(ptr {message})")
+    if fn.function.asked is None:
+        message = fn.module.string(node.message + f" at {fn.module.where(node.span)}".encode())
+        fn.line(f"call void {fn.module.runtime('vx_abort')}(ptr {message})")
+    else:
+        fn.line(f"call void {fn.module.runtime('vx_abort_called')}(ptr {fn.module.string(node.message)})")
     fn.end("unreachable")
     return "poison"

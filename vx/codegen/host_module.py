@@ -75,6 +75,8 @@ class Module:
     """Types whose drop functions are called, with their names."""
     regions: list[LoweredRegion] = field(default_factory=list)
     wheres: dict[tuple[str, int], str] = field(default_factory=dict)
+    may_abort: dict[str, bool] = field(default_factory=dict)
+    """Of library functions: whether they can end the program with a message."""
 
     def string(self, data: bytes) -> str:
         """The address of a NUL-terminated constant."""

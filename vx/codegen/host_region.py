@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, InMemory, Slot, View
 from vx.codegen.host_module import memory
 from vx.codegen.host_tensor import allocate, borrowed, settle
@@ -50,6 +51,7 @@ def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span) -> None:
     name = f"vx_region_{len(fn.module.regions)}_{words}"
     lowered = fn.module.options.lower(fn.module.program, function, block, name)
     fn.module.regions.append(lowered)
+    note_place(fn, span)
     _call(fn, lowered)
 
 

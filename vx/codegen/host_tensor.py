@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, Lead, Operand, Shape, View
 from vx.codegen.layout import Size, descriptor_bytes, element_bytes, tensor_of
 from vx.codegen.llvm_text import INTEGERS, MEMORY, Int
@@ -331,6 +332,7 @@ def checked_bytes(fn: Emitter, elem: str, extents: Sequence[Int], span: Span) ->
 def allocate(fn: Emitter, elem: str, extents: Sequence[Int], span: Span, zeroed: bool = False) -> View:
     """A new owned tensor."""
     size = checked_bytes(fn, elem, extents, span)
+    note_place(fn, span)
     function = fn.module.runtime("vx_alloc_zero" if zeroed else "vx_alloc")
     return dense_view(fn, elem, fn.op(f"call ptr {function}(i64 {size})"), extents)
 

@@ -71,6 +71,7 @@ class Layouts:
     _sizes: dict[Type, Size] = field(default_factory=dict)
     _drops: dict[Type, bool] = field(default_factory=dict)
     _offsets: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _payloads: dict[str, Size] = field(default_factory=dict)
 
     def size(self, type_: Type) -> Size:
         """Size of a value of the type in memory."""
@@ -108,9 +109,13 @@ class Layouts:
         return tuple(offsets), Size(align_up(end, align), align)
 
     def _payload(self, type_: Enum) -> Size:
-        sizes = [self._sequence(types)[1] for _, types in self.enums[type_.key].variants]
-        align = max((s.align for s in sizes), default=1)
-        return Size(align_up(max((s.bytes for s in sizes), default=0), align), align)
+        known = self._payloads.get(type_.key)
+        if known is None:
+            sizes = [self._sequence(types)[1] for _, types in self.enums[type_.key].variants]
+            align = max((s.align for s in sizes), default=1)
+            known = Size(align_up(max((s.bytes for s in sizes), default=0), align), align)
+            self._payloads[type_.key] = known
+        return known
 
     def field_offsets(self, type_: Struct) -> tuple[int, ...]:
         """Byte offset of every field."""

@@ -116,9 +116,11 @@ define internal bfloat @vx.bf16.f64(double %x) {_ATTRIBUTES} {{
   %near = fptrunc double %x to float
   %back = fpext float %near to double
   %bits = bitcast float %near to i32
-  %size = call double @llvm.fabs.f64(double %x)
-  %nearsize = call double @llvm.fabs.f64(double %back)
-  %above = fcmp ogt double %nearsize, %size
+  %wide = bitcast double %x to i64
+  %widenear = bitcast double %back to i64
+  %size = and i64 %wide, 9223372036854775807
+  %nearsize = and i64 %widenear, 9223372036854775807
+  %above = icmp ugt i64 %nearsize, %size
   %less = sext i1 %above to i32
   %down = add i32 %bits, %less
   %inexact = fcmp one double %back, %x
@@ -127,8 +129,7 @@ define internal bfloat @vx.bf16.f64(double %x) {_ATTRIBUTES} {{
   %single = bitcast i32 %odd to float
   %r = call bfloat @vx.bf16.f32(float %single)
   ret bfloat %r
-}}
-declare double @llvm.fabs.f64(double)"""
+}}"""
 
 
 def _division(op: str, name: str, bits: int) -> str:

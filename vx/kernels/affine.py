@@ -112,18 +112,18 @@ def _never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
             return _holds("i64", t)
 
 
-def _limits(name: str) -> tuple[int, int]:
+def limits(name: str) -> tuple[int, int]:
     """The least and greatest value of an integer type."""
     bits = int(name[1:])
     return (0, (1 << bits) - 1) if name[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
 def _holds(wide: str, narrow: str) -> bool:
-    return narrow == "bool" or _within(_limits(narrow), wide)
+    return narrow == "bool" or _within(limits(narrow), wide)
 
 
 def _within(values: Interval, type_: str) -> bool:
-    low, high = _limits(type_)
+    low, high = limits(type_)
     return values[0] is not None and values[1] is not None and low <= values[0] and values[1] <= high
 
 
@@ -277,11 +277,11 @@ def _cast_interval(operand: ir.Expr, to: str, ranges: Ranges) -> Interval:
     low, high = interval(operand, ranges)
     source = type_of(operand)
     if source in ("i8", "u8", "i16", "u16", "bool"):
-        least, most = (0, 1) if source == "bool" else _limits(source)
+        least, most = (0, 1) if source == "bool" else limits(source)
         low, high = least if low is None else max(low, least), most if high is None else min(high, most)
     if to == "bool" or _is_index_type(to) or _within((low, high), to):
         return low, high
-    return _limits(to)
+    return limits(to)
 
 
 def _sum_interval(constant: int, terms: tuple[tuple[int, ir.Expr], ...], ranges: Ranges) -> Interval:

@@ -30,7 +30,7 @@ def expand(lo: Lowering, stmt: tree.Attention) -> None:
         message = f"attention needs more keys than there are at {lo.where(stmt.span)}"
         bounds.require(lo, affine.sub(keys, affine.add(first, q.extents[0])), message)
     i = lo.fresh("i64", "i")
-    loops.set_range(lo, i, affine.ZERO, q.extents[0])
+    loops.over(lo, i, q.extents[0])
     with lo.scope() as body:
         seen = keys if first is None else affine.add(affine.add(first, affine.var(i)), affine.const(1))
         _row(lo, _Row(out, q, k, v, affine.var(i), seen, scale, kind), stmt)
@@ -56,7 +56,7 @@ def _view(lo: Lowering, e: tree.Value) -> View:
 def _row(lo: Lowering, row: _Row, stmt: tree.Attention) -> None:
     kind, width = row.kind, row.v.extents[1]
     zero = ir.Lit(0.0, kind)
-    size = affine.interval(width, lo.ranges)[1]
+    size = lo.limit(width)
     if size is None:
         lo.refuse("attention over a head of unknown size", stmt.span, "give the head dimension as a constant")
     assert size is not None

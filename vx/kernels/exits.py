@@ -1,5 +1,5 @@
 """Which statements may leave an iteration, a loop or a function: structured code has no jumps, so what
-follows such a statement becomes conditional on a flag."""
+follows such a statement becomes its other branch, or conditional on a flag."""
 
 from __future__ import annotations
 
@@ -37,9 +37,28 @@ def leaves_iteration(stmt: tree.StmtNode) -> bool:
     return returns(stmt)
 
 
-def leaves_loop(body: tree.Block) -> bool:
-    """Whether a round of the loop may end early."""
-    return returns(body) or any(isinstance(n, tree.Break | tree.Continue) for n in _nodes(body, into_loops=False))
+def fork(stmt: tree.StmtNode, in_loop: bool) -> tree.IfExpr | None:
+    """`if c { …; continue; }` (in a loop, or `break`) or `if c { …; return x; }` (in a function, outside loops): what
+    follows is its other branch. None if `stmt` is anything else, or leaves elsewhere too."""
+    if not isinstance(stmt, tree.ExprStmt) or not isinstance(stmt.value, tree.IfExpr):
+        return None
+    branch = stmt.value
+    *before, last = branch.then.stmts or (None,)
+    if (
+        branch.orelse is not None
+        or branch.then.value is not None
+        or leaves_iteration(tree.ExprStmt(stmt.span, branch.cond))
+    ):
+        return None
+    ends = isinstance(last, tree.Continue | tree.Break) if in_loop else isinstance(last, tree.Return)
+    return branch if ends and not any(leaves_iteration(s) for s in before if s is not None) else None
+
+
+def needs_flag(body: tree.Block, in_loop: bool) -> bool:
+    """Whether leaving the round, or returning from the function, has to be remembered: not if it only forks."""
+    rest = [s for s in body.stmts if fork(s, in_loop) is None]
+    leaves = leaves_iteration if in_loop else returns
+    return any(leaves(s) for s in rest) or (body.value is not None and leaves(tree.ExprStmt(body.span, body.value)))
 
 
 def stops_loop(body: tree.Block) -> bool:

@@ -191,7 +191,7 @@ def _reduce(lo: Lowering, op: str, args: Sequence[tree.Value], kind: str) -> ir.
     if op == "dot":
         body = ir.Binary("*", body, cast(element(heavy[1], at), kind), kind)
     extent = heavy[0].extents[0]
-    loops.set_range(lo, k, affine.ZERO, extent)
+    loops.over(lo, k, extent)
     return ir.Reduce("add" if op in ("dot", "sum") else op, k, ir.Lit(0, "i64"), affine.simplest(extent), body, kind)
 
 
@@ -272,7 +272,7 @@ def product(lo: Lowering, a: View | Rows, b: View | Rows, kind: str) -> Rows:
 
     def at(i: Sequence[ir.Affine]) -> ir.Expr:
         k = lo.fresh("i64", "k")
-        loops.set_range(lo, k, affine.ZERO, inner)
+        loops.over(lo, k, inner)
         x = cast(left.load((*i[:split], affine.var(k))), kind)
         y = cast(right.load((affine.var(k), *i[split:])), kind)
         body = ir.Binary("*", x, y, kind)

@@ -18,6 +18,12 @@ def set_range(lo: Lowering, v: ir.Var, low: ir.Affine, high: ir.Affine) -> None:
     lo.ranges[v.id] = (affine.interval(low, lo.ranges)[0], affine.interval(last, lo.ranges)[1])
 
 
+def over(lo: Lowering, v: ir.Var, extent: ir.Affine) -> None:
+    """The range of a variable that runs over an extent."""
+    most = lo.limit(extent)
+    lo.ranges[v.id] = (0, None if most is None else most - 1)
+
+
 def close(lo: Lowering, scope: Scope, loop: Loop, span: Span) -> None:
     """Emit the loop whose body was collected in `scope`."""
     bounds.hoist(lo, scope, loop)
@@ -70,7 +76,7 @@ def _nest(
         _nest(lo, target, at, [*index, affine.ZERO], span)
         return
     v = lo.fresh("i64", "ijklmn"[axis] if axis < 6 else "n")
-    set_range(lo, v, affine.ZERO, extent)
+    over(lo, v, extent)
     with lo.scope() as inner:
         _nest(lo, target, at, [*index, affine.var(v)], span)
     close(lo, inner, Loop(v, ir.Lit(0, "i64"), affine.simplest(extent)), span)
@@ -111,7 +117,7 @@ def _adopt(lo: Lowering, scope: Scope) -> None:
 
 def kept(lo: Lowering, source: Rows, name: str, span: Span) -> View | Rows:
     """A row expression as a value of its own: stored, or, where its size has no bound, computed where it is used."""
-    if source.heavy or all(affine.interval(extent, lo.ranges)[1] is not None for extent in source.extents):
+    if source.heavy or all(lo.limit(extent) is not None for extent in source.extents):
         return materialise(lo, source, name, span)
     element = source.at([affine.var(lo.fresh("i64", "i")) for _ in source.extents])
     late = Deferred(frozenset(x.buffer for x in affine.loads(element)), span, lo.source_loops)
@@ -129,7 +135,7 @@ def materialise(lo: Lowering, source: View | Rows, name: str, span: Span = NOWHE
     """A dense tensor of this region's own with the source's elements."""
     sizes: list[int] = []
     for extent in source.extents:
-        limit = affine.interval(extent, lo.ranges)[1]
+        limit = lo.limit(extent)
         if limit is None:
             lo.refuse("a temporary of unbounded size", span, "slice a tensor of known size, or store the value first")
         assert limit is not None

@@ -167,6 +167,8 @@ class Lowering:
         self.buffers: list[ir.Buffer] = []
         self.lengths: dict[ir.BufferId, ir.Affine] = {}
         self.ranges: dict[ir.VarId, affine.Interval] = {}
+        self.limits: dict[ir.Affine, int] = {}
+        """What extents cannot exceed, where the type says more than ranges do."""
         self.mutable: set[ir.VarId] = set()
         self.definitions: dict[ir.VarId, ir.Expr] = {}
         self._next_var = 0
@@ -277,6 +279,11 @@ class Lowering:
         buffer = self.new_buffer(name, elem, "scratch", length)
         self.emit(ir.Alloc(buffer))
         return View(buffer, elem, affine.ZERO, dims, dense_strides(dims))
+
+    def limit(self, extent: ir.Affine) -> int | None:
+        """What an extent cannot exceed, if known."""
+        found = affine.interval(extent, self.ranges)[1], self.limits.get(extent)
+        return min((n for n in found if n is not None), default=None)
 
     # captures
     def capture(self, place: tree.PlaceNode) -> Val:

@@ -99,11 +99,9 @@ def _range(lo: Lowering, item: tree.Slice, dim: tree.Dim) -> tuple[ir.Affine, ir
     if isinstance(dim, int):
         return low, affine.const(dim)
     length = affine.sub(exprs.index(lo, item.high), low)
-    if affine.interval(length, lo.ranges)[1] is not None or dim.bound is None:
-        return low, length
-    named = lo.let("length", length)
-    lo.ranges[named.id] = (0, dim.bound)
-    return low, affine.var(named)
+    if dim.bound is not None:
+        lo.limits[length] = max(dim.bound, lo.limits.get(length, 0))
+    return low, length
 
 
 def _require_within(lo: Lowering, at: ir.Affine, extent: ir.Affine, span: Span) -> None:

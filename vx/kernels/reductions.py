@@ -8,10 +8,12 @@ of a tensor that stays the same through the loop (`y[i] += …`) is a scalar lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from vx.kernels import affine, effects, ir
 from vx.kernels.effects import Loop
 from vx.kernels.lowering import Lowering
+from vx.sema.tree import FLOATS
 
 MAX_INLINED = 64
 """Nodes up to which a `Let` of the body is inlined into the reduced expression."""
@@ -26,7 +28,13 @@ def of(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]
         return None
     scalars = {key: lo.fresh(elem, "element") for key, elem in elements.items()}
     reduced = as_reductions(loop, _on_scalars(body, scalars))
-    return None if reduced is None else tuple(_on_elements(reduced, scalars))
+    if reduced is None:
+        return None
+    stmts = tuple(_on_elements(reduced, scalars))
+    nonempty = (affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), lo.ranges)[0] or 0) > 0
+    if nonempty or all(_exists(lo, buffer, at) for buffer, at in elements):
+        return stmts
+    return (ir.If(ir.Binary("<", loop.low, loop.high, "bool"), stmts, ()),)
 
 
 Element = tuple[ir.BufferId, ir.Affine]
@@ -37,7 +45,6 @@ def _elements(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> dict[Element
     that it reads of their tensors."""
     written = effects.stored(body)
     inside = effects.declared(body) | effects.assigned(body) | {loop.var.id}
-    nonempty = (affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), lo.ranges)[0] or 0) > 0
     found: dict[Element, str] = {}
     for access in effects.accesses(body):
         if access.buffer not in written:
@@ -46,8 +53,6 @@ def _elements(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> dict[Element
         if affine.variables(at) & inside or any(load.buffer in written for load in affine.loads(at)):
             return None
         if any(b == access.buffer and not _differ(at, offset) for b, offset in found if offset != at):
-            return None
-        if not nonempty and not _within(lo, access.buffer, at):
             return None
         found[access.buffer, at] = lo.buffers[access.buffer].elem
     return found
@@ -58,8 +63,8 @@ def _differ(a: ir.Affine, b: ir.Affine) -> bool:
     return not difference.terms and difference.const != 0
 
 
-def _within(lo: Lowering, buffer: ir.BufferId, at: ir.Affine) -> bool:
-    """Whether the element exists for sure."""
+def _exists(lo: Lowering, buffer: ir.BufferId, at: ir.Affine) -> bool:
+    """Whether the element is one of its tensor for sure, also if no round of the loop says so."""
     low = affine.interval(at, lo.ranges)[0]
     left = affine.interval(affine.sub(lo.lengths[buffer], at), lo.ranges)[0]
     return low is not None and low >= 0 and left is not None and left > 0
@@ -101,23 +106,64 @@ def as_reductions(loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | 
     """Statements that replace the loop, or None if it is not made of reductions only."""
     lets: dict[ir.VarId, ir.Expr] = {}
     found: list[ir.Set | ir.ArgReduce] = []
-    for stmt in body:
+    if not _collect(loop, body, None, lets, found):
+        return None
+    return tuple(found) if found and _separate(found, lets, loop) else None
+
+
+def _collect(
+    loop: Loop,
+    stmts: Sequence[ir.Stmt],
+    cond: ir.Expr | None,
+    lets: dict[ir.VarId, ir.Expr],
+    found: list[ir.Set | ir.ArgReduce],
+) -> bool:
+    """Add the reductions of `stmts`, which run where `cond` holds; False if there is anything else."""
+    for stmt in stmts:
         match stmt:
             case ir.Let(var=v, value=value, mutable=False):
                 lets[v.id] = affine.substitute(value, lets)
             case ir.Set(var=v, value=value):
-                accumulated = _accumulation(loop, v, affine.substitute(value, lets))
+                accumulated = _accumulation(loop, v, affine.substitute(value, lets), cond)
                 if accumulated is None:
-                    return None
+                    return False
                 found.append(accumulated)
-            case ir.If(cond=cond, then=then, orelse=()):
-                chosen = _selection(loop, affine.substitute(cond, lets), then, lets)
-                if chosen is None:
-                    return None
-                found.append(chosen)
+            case ir.If():
+                if not _collect_branch(loop, stmt, cond, lets, found):
+                    return False
             case _:
-                return None
-    return tuple(found) if found and _separate(found, lets, loop) else None
+                return False
+    return True
+
+
+def _collect_branch(
+    loop: Loop,
+    stmt: ir.If,
+    cond: ir.Expr | None,
+    lets: dict[ir.VarId, ir.Expr],
+    found: list[ir.Set | ir.ArgReduce],
+) -> bool:
+    test = affine.substitute(stmt.cond, lets)
+    if cond is None and not stmt.orelse:
+        chosen = _selection(loop, test, stmt.then, lets)
+        if chosen is not None:
+            found.append(chosen)
+            return True
+    if cond is not None and _may_fault(test):
+        return False
+    then, orelse = _both(cond, test), _both(cond, ir.Unary("!", test, "bool"))
+    return _collect(loop, stmt.then, then, lets, found) and _collect(loop, stmt.orelse, orelse, lets, found)
+
+
+def _both(a: ir.Expr | None, b: ir.Expr) -> ir.Expr:
+    return b if a is None else ir.Binary("&&", a, b, "bool")
+
+
+def _may_fault(expr: ir.Expr) -> bool:
+    """Whether computing it where the program does not could end the process: a division by what may be 0."""
+    divisions = (e for e in affine.walk(expr) if isinstance(e, ir.Binary) and e.op in "/%" and e.type[0] in "iu")
+    divisors = (affine.interval(e.right, affine.UNKNOWN) for e in divisions)
+    return any((low is None or low <= 0) and (high is None or high >= 0) for low, high in divisors)
 
 
 def _separate(found: Sequence[ir.Set | ir.ArgReduce], lets: dict[ir.VarId, ir.Expr], loop: Loop) -> bool:
@@ -142,17 +188,17 @@ def _inputs(stmt: ir.Set | ir.ArgReduce) -> tuple[ir.Expr, ...]:
     return (reduce.body,)
 
 
-def _accumulation(loop: Loop, v: ir.Var, value: ir.Expr) -> ir.Set | None:
-    """`v = v + x`, `v = x + v`, `v = v - x`, `v = max(v, x)` …"""
+def _accumulation(loop: Loop, v: ir.Var, value: ir.Expr, cond: ir.Expr | None) -> ir.Set | None:
+    """`v = v + x`, `v = x + v`, `v = v - x`, `v = max(v, x)` …, in the rounds in which `cond` holds."""
     match value:
         case ir.Binary(op="+" | "-" as op, left=ir.Var(id=i), right=x) if i == v.id:
-            return _sum(loop, v, x, op)
+            return _sum(loop, v, x, op, cond)
         case ir.Binary(op="+", left=x, right=ir.Var(id=i)) if i == v.id:
-            return _sum(loop, v, x, "+")
+            return _sum(loop, v, x, "+", cond)
         case ir.Call(name="max" | "min" as name, args=(ir.Var(id=i), x)) if i == v.id:
-            return _extreme(loop, v, x, name)
+            return _extreme(loop, v, x, name, cond)
         case ir.Call(name="max" | "min" as name, args=(x, ir.Var(id=i))) if i == v.id:
-            return _extreme(loop, v, x, name)
+            return _extreme(loop, v, x, name, cond)
     return None
 
 
@@ -160,14 +206,29 @@ def _reduce(loop: Loop, op: str, body: ir.Expr, type_: str) -> ir.Reduce:
     return ir.Reduce(op, loop.var, loop.low, loop.high, body, type_)
 
 
-def _sum(loop: Loop, v: ir.Var, x: ir.Expr, op: str) -> ir.Set | None:
+def _sum(loop: Loop, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None) -> ir.Set | None:
     if v.type in ("f16", "bf16", "bool") or sum(1 for _ in affine.walk(x)) > MAX_INLINED:
         return None
+    if cond is not None:
+        if _may_fault(x):
+            return None
+        x = ir.Select(cond, x, ir.Lit(0.0 if v.type in FLOATS else 0, v.type), v.type)
     return ir.Set(v, ir.Binary(op, v, _reduce(loop, "add", x, v.type), v.type))
 
 
-def _extreme(loop: Loop, v: ir.Var, x: ir.Expr, op: str) -> ir.Set:
+def _extreme(loop: Loop, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None = None) -> ir.Set | None:
+    if cond is not None:
+        if _may_fault(x):
+            return None
+        x = ir.Select(cond, x, _worst(op, v.type), v.type)
     return ir.Set(v, ir.Call(op, (v, _reduce(loop, op, x, v.type)), v.type))
+
+
+def _worst(op: str, type_: str) -> ir.Lit:
+    """What never is the maximum ("max") or minimum."""
+    if type_ in FLOATS:
+        return ir.Lit(-inf if op == "max" else inf, type_)
+    return ir.Lit(affine.limits(type_)[0 if op == "max" else 1], type_)
 
 
 _ORDER = {">": "max", "<": "min"}

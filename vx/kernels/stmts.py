@@ -13,21 +13,21 @@ from vx.sema import tree
 MAX_INLINE_DEPTH = 64
 
 
-def block(lo: Lowering, b: tree.Block) -> Val:
-    """Run a block's statements; its value."""
+def block(lo: Lowering, b: tree.Block, forks: bool = False) -> Val:
+    """Run a block's statements; its value. `forks`: nothing follows the block in its loop or function."""
     outer = len(lo.deferred)
-    result = _block(lo, b)
+    result = _block(lo, b, forks)
     del lo.deferred[outer:]
     return result
 
 
-def _block(lo: Lowering, b: tree.Block) -> Val:
+def _block(lo: Lowering, b: tree.Block, forks: bool) -> Val:
     if b.value is None or exits.always_leaves(b.stmts):
-        statements(lo, b.stmts)
+        statements(lo, b.stmts, forks)
         return Nothing()
     if any(_live_after(lo, s) is not None for s in b.stmts):
-        return _late_value(lo, b, slots.make(lo, b.type, "value", b.span))
-    statements(lo, b.stmts)
+        return _late_value(lo, b, slots.make(lo, b.type, "value", b.span), forks)
+    statements(lo, b.stmts, forks)
     if isinstance(b.type, tree.Void | tree.Never):
         exprs.value(lo, b.value)
         return Nothing()
@@ -35,7 +35,7 @@ def _block(lo: Lowering, b: tree.Block) -> Val:
     return Number(lo.once("value", result.expr)) if isinstance(result, Number) else result
 
 
-def _late_value(lo: Lowering, b: tree.Block, slot: Val) -> Val:
+def _late_value(lo: Lowering, b: tree.Block, slot: Val, forks: bool) -> Val:
     """A block's value where its statements may leave before it is computed: then the slot keeps what it had."""
 
     def fill() -> None:
@@ -44,24 +44,49 @@ def _late_value(lo: Lowering, b: tree.Block, slot: Val) -> Val:
         if not isinstance(slot, Nothing):
             slots.fill(lo, slot, v, b.value.span)
 
-    statements(lo, b.stmts, then=None if b.value is None else fill)
+    statements(lo, b.stmts, forks, None if b.value is None else fill)
     return slots.read(slot)
 
 
 def statements(
-    lo: Lowering, stmts: Sequence[tree.StmtNode], start: int = 0, then: Callable[[], None] | None = None
+    lo: Lowering, stmts: Sequence[tree.StmtNode], forks: bool, then: Callable[[], None] | None = None
 ) -> None:
-    """Statements from `start`, and `then`; what follows one that may leave the loop or function is conditional."""
-    for i in range(start, len(stmts)):
-        statement(lo, stmts[i])
-        live = _live_after(lo, stmts[i])
+    """Statements, and `then`; what follows one that may leave the loop or function is conditional."""
+    for i, stmt in enumerate(stmts):
+        fork = exits.fork(stmt, bool(lo.frame.loops)) if forks else None
+        if fork is not None:
+            _fork(lo, fork, stmts[i + 1 :], then)
+            return
+        statement(lo, stmt)
+        live = _live_after(lo, stmt)
         if live is not None and (then is not None or i + 1 < len(stmts)):
             with lo.scope() as rest:
-                statements(lo, stmts, i + 1, then)
+                statements(lo, stmts[i + 1 :], forks, then)
             lo.emit(ir.If(live, tuple(rest.stmts), ()))
             return
     if then is not None:
         then()
+
+
+def _fork(lo: Lowering, branch: tree.IfExpr, after: Sequence[tree.StmtNode], then: Callable[[], None] | None) -> None:
+    """`if c { …; leave; } after`: one or the other."""
+    cond = exprs.scalar(lo, branch.cond)
+    *before, last = branch.then.stmts
+    with lo.scope() as left:
+        statements(lo, before, False)
+        if isinstance(last, tree.Break):
+            lo.emit(ir.Set(lo.frame.loops[-1].run, ir.Lit(False, "bool")))
+        elif isinstance(last, tree.Return) and last.value is not None:
+            slots.fill(lo, lo.frame.result, exprs.value(lo, last.value), last.value.span)
+    with lo.scope() as rest:
+        statements(lo, after, True, then)
+    if isinstance(cond, ir.Lit):
+        for stmt in (left if cond.value else rest).stmts:
+            lo.emit(stmt)
+    elif left.stmts:
+        lo.emit(ir.If(cond, tuple(left.stmts), tuple(rest.stmts)))
+    elif rest.stmts:
+        lo.emit(ir.If(ir.Unary("!", cond, "bool"), tuple(rest.stmts), ()))
 
 
 def _live_after(lo: Lowering, stmt: tree.StmtNode) -> ir.Expr | None:
@@ -261,10 +286,10 @@ def _round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
 
 
 def _live_round(lo: Lowering, body: tree.Block, run: ir.Var) -> None:
-    live = lo.let("live", ir.Lit(True, "bool"), mutable=True) if exits.leaves_loop(body) else _NEVER_READ
+    live = lo.let("live", ir.Lit(True, "bool"), mutable=True) if exits.needs_flag(body, in_loop=True) else _NEVER_READ
     lo.frame.loops.append(LoopExits(run, live))
     lo.source_loops += 1
-    block(lo, body)
+    block(lo, body, forks=True)
     lo.source_loops -= 1
     lo.frame.loops.pop()
 
@@ -301,20 +326,16 @@ def call(lo: Lowering, e: tree.Call) -> Val:
     for local, arg in zip(function.params, e.args, strict=True):
         env[local] = _bind(lo, function.locals[local], exprs.value(lo, arg))
     frame = Frame(function, env, captures=False, called=e.span)
-    if exits.returns_early(function.body):
-        frame.returned = lo.let("returned", ir.Lit(False, "bool"), mutable=True)
+    body = exits.with_tail_return(function.body)
+    early = exits.returns_early(function.body)
+    if early:
         frame.result = slots.make(lo, function.ret, "result", e.span)
+        if exits.needs_flag(body, in_loop=False):
+            frame.returned = lo.let("returned", ir.Lit(False, "bool"), mutable=True)
     lo.frames.append(frame)
-    result = _function_value(lo, frame)
+    result = _late_value(lo, body, frame.result, True) if early else block(lo, body, True)
     lo.frames.pop()
     return result
-
-
-def _function_value(lo: Lowering, frame: Frame) -> Val:
-    body = exits.with_tail_return(frame.function.body)
-    if frame.returned is None:
-        return block(lo, body)
-    return _late_value(lo, body, frame.result)
 
 
 def leave_function(lo: Lowering, value: tree.Value | None) -> None:

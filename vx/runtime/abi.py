@@ -126,6 +126,9 @@ CORE: tuple[Entry, ...] = (
     _entry("vx_abort", VOID, "Flushes stdout, prints `vx: message`, exits EXIT_ABORT.", noreturn=True, message=STR),
     _entry("vx_abort_index", VOID, "As vx_abort: `index` is outside 0..count of `what`.", noreturn=True,
            what=STR, index=I64, count=I64),
+    _entry("vx_abort_called", VOID, "As vx_abort, with the place in vx_caller.", noreturn=True, message=STR),
+    _entry("vx_abort_range", VOID, "As vx_abort_index, with the place in vx_caller.", noreturn=True,
+           what=STR, index=I64, count=I64),
     _entry("vx_parallel", VOID, "task(context, begin, end) over all of 0..count, at most `grain` indices a call; "
            "nested calls run inline.", task=TASK, context=OUT, count=I64, grain=I64),
     _entry("vx_thread_count", I32, "Threads that vx_parallel uses (VX_THREADS)."),
@@ -246,6 +249,10 @@ MODEL_SYMBOLS: tuple[tuple[str, str], ...] = (
 """Constants that a program with a model defines (external linkage); the runtime holds weak defaults for the
 others. `vx_model_file` is relative to the model directory; the seed is -1 if there is none."""
 
+CALLER = "vx_caller"
+"""The variable in which a program leaves, for messages, where it last called the library, allocated or started a
+region (`file.vx:12`); null before that."""
+
 _TOP = """\
 /* The contract between compiled programs and the runtime. Written by `python -m vx.runtime.abi`: edit abi.py. */
 #ifndef VX_ABI_H
@@ -294,6 +301,7 @@ def render_header() -> str:
         "} vx_model_entry;",
         "",
         *(f"extern {declaration};" for _, declaration in MODEL_SYMBOLS),
+        f"extern const char *{CALLER};",
         "",
         *(_prototype(entry) for entry in (PROGRAM_MAIN, *ENTRIES.values())),
         "",

@@ -16,6 +16,9 @@
 /* As vx_abort, with printf's formatting. */
 _Noreturn void vx_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* As vx_fail, with the place that vx_caller names. */
+_Noreturn void vx_fail_called(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* output.c: bytes to the buffered stdout. */
 void vx_put(const void *data, size_t bytes);
 

@@ -18,11 +18,11 @@ typedef struct {
 static Header *header_of(void *memory) { return (Header *)memory - 1; }
 
 static void *allocate(int64_t bytes, bool zero) {
-    if (bytes < 0) vx_fail("memory: %lld bytes asked for, less than none", (long long)bytes);
+    if (bytes < 0) vx_fail_called("memory: %lld bytes asked for, less than none", (long long)bytes);
     size_t alignment = bytes >= LARGE ? HUGE_PAGE : LINE;
     size_t total = (size_t)bytes + alignment + LINE;
     char *block = zero ? calloc(1, total) : malloc(total); /* calloc knows which pages the system gave zeroed */
-    if (!block) vx_fail("memory: no room for %lld bytes", (long long)bytes);
+    if (!block) vx_fail_called("memory: no room for %lld bytes", (long long)bytes);
     uintptr_t start = ((uintptr_t)block + sizeof(Header) + alignment - 1) & ~(uintptr_t)(alignment - 1);
     void *memory = block + (start - (uintptr_t)block);
     *header_of(memory) = (Header){block, MARK};

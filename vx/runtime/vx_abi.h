@@ -53,6 +53,7 @@ extern const vx_model_entry vx_model_table[];
 extern const int32_t vx_model_count;
 extern const char *const vx_model_file;
 extern const int64_t vx_model_random_seed;
+extern const char *vx_caller;
 
 /* Defined by the program: its `main`. The runtime's start-up calls it. */
 int32_t vx_program_main(void);
@@ -66,6 +67,10 @@ void vx_free(void *memory);
 _Noreturn void vx_abort(const char *message);
 /* As vx_abort: `index` is outside 0..count of `what`. */
 _Noreturn void vx_abort_index(const char *what, int64_t index, int64_t count);
+/* As vx_abort, with the place in vx_caller. */
+_Noreturn void vx_abort_called(const char *message);
+/* As vx_abort_index, with the place in vx_caller. */
+_Noreturn void vx_abort_range(const char *what, int64_t index, int64_t count);
 /* task(context, begin, end) over all of 0..count, at most `grain` indices a call; nested calls run inline. */
 void vx_parallel(vx_task task, void *context, int64_t count, int64_t grain);
 /* Threads that vx_parallel uses (VX_THREADS). */

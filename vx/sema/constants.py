@@ -185,7 +185,7 @@ def override_value(session: Session, name: str, text: str, type_: tree.Type, spa
     value = _parse_override(text, type_)
     if value is None:
         message = f"`--const {name}={text}`: {text!r} is not a value of type {show(type_)}"
-        raise session.fail("E0309", message, span, labels=[(span, f"`{name}` is declared here")])
+        raise session.fail("E0309", message, span)
     result = tree.Const(type_, span, value)
     if is_integer(type_):
         check_range(session, result)

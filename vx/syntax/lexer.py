@@ -94,8 +94,10 @@ def is_closed_string(token: Token) -> bool:
 
 
 def string_value(text: str) -> bytes:
-    """The bytes of a string token (quotes included in `text`), escapes resolved."""
+    """The bytes of a string token (quotes included in `text`), escapes resolved. A line ends in `\\n`, however the
+    file ends its lines."""
     inner = text[1:-1] if len(text) > 1 and text.endswith('"') else text[1:]
+    inner = inner.replace("\r\n", "\n")
     if "\\" in inner:
         inner = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[0]), inner)
     return inner.encode("utf-8", "surrogatepass")

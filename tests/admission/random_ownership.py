@@ -16,6 +16,11 @@ HEAD = (
 struct P { x : A, n : i32, y : B }
 struct Q { p : P, z : C }
 fn cond() -> bool { true }
+fn pick() -> i32 { 1 }
+fn host_A() -> Tensor<u8, [1000]> { Tensor<u8, [1000]>::new() }
+fn host_B() -> Tensor<f32, [77]> { Tensor<f32, [77]>::new() }
+fn test_A(t : A) -> bool { see_A(&t); true }
+fn test_P(t : P) -> bool { see_P(&t); test_A(t.x) }
 fn see_A(t : &A) -> void { }
 fn see_B(t : &B) -> void { }
 fn see_C(t : &C) -> void { }
@@ -67,6 +72,11 @@ class Writer:
             return f"P {{ x: {self.value('A', depth - 1 if depth else 0)}, n: 1, y: {self.value('B', 0)} }}"
         if type_ == "Q":
             return f"Q {{ p: {self.value('P', depth - 1 if depth else 0)}, z: {self.value('C', 0)} }}"
+        seen = [name for name, kind, _ in self.names if kind == "A"] if type_ == "A" else []
+        if seen and self.random.random() < 0.2:
+            return f"spawn on(Topology::Device[0]) {{ {self.random.choice(seen)}.copy() }}"
+        if type_ in ("A", "B") and self.random.random() < 0.3:
+            return f"transfer(host_{type_}(), Topology::Device[{'AB'.index(type_)}])"
         return f"{type_}::{self.random.choice(['new()', 'uninit()'])}"
 
     def moved(self, type_: str, depth: int) -> str:
@@ -106,7 +116,9 @@ class Writer:
         self.names = list(before)
         second = self.block_value(type_, depth - 1)
         self.names = [item for item in before if item in after and item in self.names]
-        return f"if cond() {first} else {second}"
+        if self.random.random() < 0.3:
+            return f"match pick() {{ 1 => {first} _ => {second} }}"
+        return f"if {self.test()} {first} else {second}"
 
     def block_value(self, type_: str, depth: int) -> str:
         before = {name for name, _, _ in self.names}
@@ -114,6 +126,13 @@ class Writer:
         value = self.value(type_, max(depth - 1, 0))
         self.names = [item for item in self.names if item[0] in before]
         return f"{{ {' '.join(lines)} {value} }}"
+
+    def test(self) -> str:
+        """A condition, perhaps with temporaries."""
+        chance = self.random.random()
+        if chance < 0.1:
+            return f"test_P({self.fresh('P', 0)})"
+        return "cond() && test_A(A::new())" if chance < 0.2 else "cond()"
 
     # ---- statements ----
     def statements(self, count: int, result: str | None) -> list[str]:
@@ -127,7 +146,7 @@ class Writer:
 
     def statement(self, result: str | None) -> str:
         ways = [self.let, self.let, self.let, self.see, self.see, self.run, self.scope, self.branch, self.loop]
-        ways += [self.assign, self.early, self.leave, self.field_out]
+        ways += [self.land, self.assign, self.early, self.leave, self.field_out]
         return self.random.choice(ways)(result)
 
     def let(self, _: str | None) -> str:
@@ -151,6 +170,10 @@ class Writer:
         self.names = [item for item in self.names if item[0] in before]
         return f"{{ {' '.join(lines)} }}"
 
+    def land(self, _: str | None) -> str:
+        names = [name for name, kind, _ in self.names if kind == "A" and name.startswith("v")]
+        return f"{self.random.choice(names)} = transfer(host_A(), Topology::Device[0]);" if names else ""
+
     def scope(self, result: str | None) -> str:
         return self.inner(3, result)
 
@@ -161,16 +184,17 @@ class Writer:
         self.names = list(before)
         second = self.inner(2, result)
         self.names = [item for item in before if item in after and item in self.names]
-        return f"if cond() {first} else {second}"
+        return f"if {self.test()} {first} else {second}"
 
     def loop(self, result: str | None) -> str:
         self.loops += 1
         body = self.inner(3, result)
         self.loops -= 1
-        return f"while cond() {body}" if self.random.random() < 0.5 else f"for i in 0..3 {body}"
+        return f"while {self.test()} {body}" if self.random.random() < 0.5 else f"for i in 0..3 {body}"
 
     def assign(self, _: str | None) -> str:
-        choices = [(name, kind) for name, kind, loops in self.names if kind in FIELDS and loops == self.loops]
+        mutable = [item for item in self.names if item[0].startswith("v") and item[2] == self.loops]
+        choices = [(name, kind) for name, kind, _ in mutable if kind in FIELDS]
         if not choices or self.random.random() < 0.7:
             return ""
         name, kind = self.random.choice(choices)
