@@ -42,8 +42,8 @@ def test_check_says_where() -> None:
     path = Path(__file__).parent.parent / "programs" / "refuse" / "machine_blind.vx"
     result = vx.check(path)
     assert not result.ok
-    assert [(found.code, *result.position(found)) for found in result.diagnostics] == [("E6005", 6, 1)]
-    assert str(result).startswith("Error[E6005] at 6:1: ")
+    assert [(found.code, *result.position(found)) for found in result.diagnostics] == [("E6005", 8, 5)]
+    assert str(result).startswith("Error[E6005] at 8:5: ")
 
 
 def test_compile_and_run(tmp_path: Path) -> None:
