@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vx.diagnostics.span import NOWHERE
-from vx.kernels import affine, effects, ir, parallel
+from vx.kernels import affine, effects, ir, layouts, parallel
 from vx.kernels.effects import Loop
 
 I, J, K = (ir.Var(n, "i64", name) for n, name in ((1, "i"), (2, "j"), (3, "k")))
@@ -39,7 +39,7 @@ def inner(var: ir.Var, trips: int, *body: ir.Stmt) -> ir.For:
 
 def proven(trips: int, body: Sequence[ir.Stmt], **counts: int) -> bool:
     ranges = {I.id: (0, trips - 1), J.id: (0, counts.get("j", 1) - 1), K.id: (0, counts.get("k", 1) - 1)}
-    return parallel.why_serial(Loop(I, lit(0), lit(trips)), body, ranges, NAMES) == ""
+    return parallel.why_serial(Loop(I, lit(0), lit(trips)), body, parallel.Known(ranges, NAMES)) == ""
 
 
 def test_rows_of_one_tensor() -> None:
@@ -111,7 +111,7 @@ def test_invariant_unknown_base_cancels() -> None:
 
 def test_carried_scalar_names_it() -> None:
     acc = ir.Var(7, "f32", "acc")
-    why = parallel.why_serial(Loop(I, lit(0), lit(4)), [ir.Set(acc, ZERO)], {}, NAMES)
+    why = parallel.why_serial(Loop(I, lit(0), lit(4)), [ir.Set(acc, ZERO)], parallel.Known({}, NAMES))
     assert "acc" in why
 
 
@@ -167,3 +167,29 @@ def test_affine_arithmetic(a: ir.Affine, b: ir.Affine, factor: int) -> None:
     assert at_env(affine.add(a, b)) == at_env(a) + at_env(b)
     assert at_env(affine.scale(a, factor)) == factor * at_env(a)
     assert affine.sub(a, a) == affine.ZERO
+
+
+ROWS, COLUMNS, N = (ir.Var(n, "i64", name) for n, name in ((20, "rows"), (21, "columns"), (22, "n")))
+
+
+def run_time_rows(index: ir.Affine, column: ir.Affine, columns: ir.Var, i_high: ir.Var, j_high: ir.Var) -> bool:
+    """A store to `t[index][column]` of a tensor with `columns` columns: are iterations of i proven independent?"""
+    stride = affine.var(columns)
+    layout = layouts.Layout((affine.var(ROWS), stride), (stride, affine.const(1)), dense=True)
+    bounds = {I.id: (affine.ZERO, affine.var(i_high)), J.id: (affine.ZERO, affine.var(j_high))}
+    ranges = {v.id: (0, None) for v in (I, J, ROWS, COLUMNS, N)}
+    known = parallel.Known(ranges, NAMES, {0: layout}, bounds)
+    cell = store(0, affine.add(affine.times(index, stride), column))
+    nest = ir.For(J, lit(0), j_high, (cell,), False, "", NOWHERE)
+    return parallel.why_serial(Loop(I, lit(0), i_high), [nest], known) == ""
+
+
+def test_rows_of_unknown_length() -> None:
+    assert run_time_rows(at(0, i=1), at(0, j=1), COLUMNS, ROWS, COLUMNS)
+    assert run_time_rows(at(0, i=2), at(0, j=1), COLUMNS, ROWS, COLUMNS)
+
+
+def test_rows_of_unknown_length_may_run_into_each_other() -> None:
+    assert not run_time_rows(at(0, i=1), at(0, j=1), COLUMNS, ROWS, N)
+    assert not run_time_rows(at(0, i=1), at(1, j=1), COLUMNS, ROWS, COLUMNS)
+    assert not run_time_rows(at(0), at(0, j=1), COLUMNS, ROWS, COLUMNS)

@@ -133,6 +133,43 @@ def structs() -> Numbers:
     yield from np.ravel((hidden @ second[0].T + second[1]) * second[2])
 
 
+@oracle(1e-4, 2e-5)
+def gpt() -> Numbers:
+    d, h, k, f, v, t = 30, 3, 10, 50, 41, 16
+
+    def made(shape: tuple[int, ...], salt: int) -> Array:
+        return values(int(np.prod(shape)), salt).reshape(shape) * 0.4
+
+    def norm(salt: int) -> Callable[[Array], Array]:
+        gain, bias = 1.0 + made((d,), salt) * 0.5, made((d,), salt + 1)
+        return lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * gain + bias
+
+    def gelu(x: Array) -> Array:
+        return 0.5 * x * (1.0 + np.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+    def layer(s: int) -> Callable[[Array], Array]:
+        qkv, qkv_b, out, out_b = made((3 * d, d), s + 4), made((3 * d,), s + 5), made((d, d), s + 6), made((d,), s + 7)
+        up, up_b, down, down_b = made((f, d), s + 8), made((f,), s + 9), made((d, f), s + 10), made((d,), s + 11)
+        before, between = norm(s), norm(s + 2)
+
+        def run(x: Array) -> Array:
+            q, keys, vals = np.split(before(x) @ qkv.T + qkv_b, 3, axis=1)
+            keys, vals = (a.astype(np.float16).astype(np.float64).reshape(-1, h, k) for a in (keys, vals))
+            q = q.reshape(-1, h, k)
+            heads = [attention(q[:, i], keys[:, i], vals[:, i], 0.31622777, 0) for i in range(h)]
+            x = x + np.stack(heads, axis=1).reshape(-1, d) @ out.T + out_b
+            return x + gelu(between(x) @ up.T + up_b) @ down.T + down_b
+
+        return run
+
+    token, position, first, second, last = made((v, d), 1), made((t, d), 2), layer(10), layer(30), norm(50)
+    tokens = [(i * 7 + 3) % v for i in range(5)]
+    while len(tokens) <= t:
+        logits = last(second(first(token[tokens] + position[: len(tokens)]))[-1]) @ token.T
+        tokens.append(int(logits.argmax()))
+        yield from (tokens[-1], *logits)
+
+
 # ---- attention ---------------------------------------------------------------------------------
 @oracle()
 def attention_reference() -> Numbers:
@@ -425,70 +462,3 @@ def matmul() -> Numbers:
         ab, ba = a @ b, b @ a
         assert not np.array_equal(ab, ba) and not np.array_equal(ab, ab.T)
         yield from chain(np.ravel(ab), np.ravel(ba), np.ravel(ab.T))
-
-
-# ---- in place and accumulating -------------------------------------------------------------------
-@oracle(3e-5, 3e-5)
-def in_place() -> Numbers:
-    n, m = 14, 32
-    i, j = np.indices((n, n))
-    d = np.where((i * 5 + j * 3) % 4 == 0, (i * 7 + j * 11) % 17 + 1.0, 1000.0)
-    for k in range(n):
-        d = np.minimum(d, d[:, k : k + 1] + d[k])
-    root = np.linalg.cholesky(1.0 / (i + j + 1) + np.eye(n))
-    a = (i * 37 + j * 101) % 23 / 10.0 + 9.0 * np.eye(n)
-    off = a - np.diag(np.diag(a))
-    x = np.linalg.solve(np.diag(np.diag(a)) + 0.1 * off, np.ones(n))
-    for k in range(n):
-        a[k + 1 :, k] /= a[k, k]
-        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
-    yield from interleaved(d, root, a.T)
-    yield from chain(x, np.sort(values(m + 1, 1)))
-    spectrum = np.fft.fft(values(m, 2))
-    yield from interleaved(spectrum.real, spectrum.imag)
-
-
-@oracle(3e-5, 3e-5)
-def accumulate() -> Numbers:
-    n, m, p = 9, 33, 20
-    a, b, x = values(n * m, 1).reshape(n, m), values(m * p, 2).reshape(m, p), values(m, 3)
-    some = np.arange(m) % 3 != 1
-    for product in (a @ b, a @ b, a @ b, -(a @ b), a @ b, a[:, some] @ b[some]):
-        yield from np.ravel(product)
-    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3))
-    yield from np.ravel((windows * np.arange(9).reshape(3, 3)).sum(axis=(2, 3)))
-    yield from interleaved(a.max(axis=1), a.min(axis=1), a.argmax(axis=1), a.argmin(axis=1))
-    ends = np.arange(4) ** 2 * 3
-    sums = [x[low:high].sum() for low, high in zip([0, *ends], ends, strict=False)]
-    yield from interleaved([m, x.sum(), (x * x).sum(), max(x.max(), 0.0)], sums)
-    yield from np.bincount(np.arange(m) ** 2 % 5, minlength=5)
-    halves = np.zeros(n, dtype=np.float16)
-    for k in range(m):
-        halves += a[:, k].astype(np.float16)
-    yield from halves
-
-
-@oracle(1e-5, 2e-6)
-def choices() -> Numbers:
-    n, d = 11, 6
-    x = values(n * d, 1).reshape(n, d)
-    a = np.array([x[i] * 2.0 if i % 3 == 0 else x[i] + x[n - 1 - i] for i in range(n)])
-    b = np.empty((n, d))
-    for i in range(n):
-        source, by = x[i if i % 2 == 0 else 0], x[i, 1]
-        b[i] = (source * 2.0 if by < 0 else source + by * (np.arange(d) % 2)) - 1.0
-    low = np.where(x[:, 0] > 0.5, 0.0, x.min(axis=1))
-    high = np.where(x[:, 0] > 0.5, x[:, 0], x.max(axis=1))
-    c, e, widest = high - low, np.empty(n), (0.0, 0.0)
-    for i in range(n):
-        if c[i] > widest[1] - widest[0] + 0.001:
-            widest = (low[i], high[i])
-        e[i] = widest[1]
-    negative = [next((j for j in range(d) if row[j] < 0), -1) for row in x]
-    f = [10 * first + (7, 5, 2, 3)[i % 4] for i, first in enumerate(negative)]
-    positive = x[:, 0] > 0
-    e += np.where(positive, x[:, 0], 0.0)
-    c += np.where(positive, 100.0, 0.0)
-    yield from interleaved(a, b)
-    yield from interleaved(c, e, f)
-    yield 1.0 + 2.0 * 10.0 + 2.0 * 100.0

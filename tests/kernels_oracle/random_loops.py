@@ -32,7 +32,7 @@ class Loops(Statements):
             kinds.append((2, self.branch))
             if self.steps <= self.most // 4:
                 kinds += [(6, self.for_loop), (1, self.while_loop), (2, self.accumulate), (1, self.best)]
-                kinds += [(2, self.accumulate_element), (1, self.accumulate_row)]
+                kinds += [(2, self.accumulate_element), (1, self.accumulate_row), (1, self.compute_and_accumulate)]
         for _ in range(20):
             if self.rng.choices([make for _, make in kinds], [weight for weight, _ in kinds])[0]():
                 return
@@ -154,6 +154,25 @@ class Loops(Statements):
             value = self.small(self.row(t.elem, length, 1))
             self.line(f"{place.vx} += {value.vx};", f"{py} = {py} + {value.py}")
         self.clamp(place.vx, py)
+        return True
+
+    def compute_and_accumulate(self) -> bool:
+        """Elements that a loop stores, and their sum beside them."""
+        known = self.targets(("f32", "f64", "i32", "i64"))
+        made = self.loop("k") if known else None
+        if made is None:
+            return False
+        loop, _, trips = made
+        t, s, x = self.rng.choice(known), self.new("s"), self.new("x")
+        self.begin(s, t.elem)
+        with loop:
+            vx, py = self.element(t)
+            value = self.small(self.number(t.elem)) if t.elem in LIMIT else self.number(t.elem)
+            self.line(f"let {x} : {t.elem} = {value.vx};", f"{x} = {value.py}")
+            self.line(f"{vx} = {x};", f"{py} = {x}")
+            now = f"float({py})" if t.elem in LIMIT else f"int({py})"
+            self.add_to(t.elem, s, s, self.rng.choice((Num(x, x), Num(vx, now))))
+        self.scope.scalars.append(Scalar(s, t.elem, False, SMALL * (trips + 1)))
         return True
 
     def best(self) -> bool:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import oracles_control  # noqa: F401 (registers its oracles)
 import pytest
 from oracles import ORACLES
 

@@ -8,6 +8,7 @@ arithmetic of its own type unless that cannot wrap: `h * 31 % n` is how hashes a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -33,7 +34,22 @@ def _collect(const_part: int, pairs: Iterator[tuple[int, ir.Expr]]) -> ir.Affine
     total: dict[ir.Expr, int] = {}
     for coefficient, atom in pairs:
         total[atom] = total.get(atom, 0) + coefficient
+    for rest in [a for a in total if isinstance(a, ir.Binary) and a.op == "%"] * 2:
+        const_part += _join(total, rest)
     return ir.Affine(const_part, tuple((c, a) for a, c in total.items() if c != 0))
+
+
+def _join(total: dict[ir.Expr, int], rest: ir.Binary) -> int:
+    """`n·(a / n) + a % n` is a: replaces both, and gives what has to be added beside the terms."""
+    if not isinstance(rest.left, ir.Affine) or not isinstance(rest.right, ir.Affine) or rest.right.terms:
+        return 0
+    c, quotient = total[rest], _binary("/", rest.left, rest.right)
+    if not c or len(quotient.terms) != 1 or total.get(quotient.terms[0][1]) != c * rest.right.const:
+        return 0
+    total[rest] = total[quotient.terms[0][1]] = 0
+    for factor, atom in rest.left.terms:
+        total[atom] = total.get(atom, 0) + c * factor
+    return c * rest.left.const
 
 
 def add(a: ir.Affine, b: ir.Affine) -> ir.Affine:
@@ -56,16 +72,68 @@ def sub(a: ir.Affine, b: ir.Affine) -> ir.Affine:
     return add(a, scale(b, -1))
 
 
+MAX_PRODUCT = 8
+"""Terms up to which a product of sums is multiplied out."""
+
+
 def times(a: ir.Affine, b: ir.Affine) -> ir.Affine:
-    """The product; not affine unless one side is constant, then an opaque atom."""
+    """The product: multiplied out, with products of atoms as opaque atoms, so that equal products are equal."""
     if not b.terms:
         return scale(a, b.const)
     if not a.terms:
         return scale(b, a.const)
-    return _atom(ir.Binary("*", a, b, "i64"))
+    if len(a.terms) * len(b.terms) > MAX_PRODUCT:
+        return _atom(ir.Binary("*", a, b, "i64"))
+    both = ((c * d, _product((*factors(x), *factors(y)))) for c, x in a.terms for d, y in b.terms)
+    mixed = _collect(0, both)
+    return add(add(mixed, scale(ir.Affine(0, a.terms), b.const)), scale(b, a.const))
 
 
-def _is_index_type(name: str) -> bool:
+def factors(atom: ir.Expr) -> tuple[ir.Expr, ...]:
+    """What a product of atoms multiplies; of anything else itself."""
+    if isinstance(atom, ir.Binary) and atom.op == "*" and atom.type == "i64":
+        return (*factors(atom.left), *factors(atom.right))
+    return (atom,)
+
+
+def _product(of_atoms: tuple[ir.Expr, ...]) -> ir.Expr:
+    first, *rest = sorted(of_atoms, key=lambda e: (0, e.id, "") if isinstance(e, ir.Var) else (1, 0, repr(e)))
+    for atom in rest:
+        first = ir.Binary("*", first, atom, "i64")
+    return first
+
+
+def without(atom: ir.Expr, part: ir.Expr) -> ir.Affine | None:
+    """What `part`, a product of atoms, is multiplied with to give `atom`."""
+    left = list(factors(atom))
+    for factor in factors(part):
+        if factor not in left:
+            return None
+        left.remove(factor)
+    return ir.Affine(0, ((1, _product(tuple(left))),)) if left else const(1)
+
+
+def common_factors(a: ir.Affine) -> list[ir.Expr]:
+    """Factors that several terms share, at least one of them a product."""
+    if not any(isinstance(atom, ir.Binary) and atom.op == "*" for _, atom in a.terms):
+        return []
+    counts = Counter(factor for _, atom in a.terms for factor in set(factors(atom)))
+    return [factor for factor, count in counts.items() if count > 1]
+
+
+def divided(a: ir.Affine, factor: ir.Expr) -> tuple[ir.Affine, ir.Affine]:
+    """(quotient, rest) with a = factor · quotient + rest."""
+    quotient, rest = ZERO, const(a.const)
+    for c, atom in a.terms:
+        other = without(atom, factor)
+        if other is None:
+            rest = add(rest, ir.Affine(0, ((c, atom),)))
+        else:
+            quotient = add(quotient, scale(other, c))
+    return quotient, rest
+
+
+def is_index_type(name: str) -> bool:
     return name in ("i32", "i64", "u32", "u64", "i128", "u128")
 
 
@@ -83,10 +151,10 @@ def of(expr: ir.Expr, ranges: Ranges = UNKNOWN) -> ir.Affine:
             return expr
         case ir.Lit(value=value):
             return const(int(value))
-        case ir.Cast(operand=operand, type=to) if _is_index_type(to) and type_of(operand)[0] in "iu":
+        case ir.Cast(operand=operand, type=to) if is_index_type(to) and type_of(operand)[0] in "iu":
             return of(operand, ranges)
         case ir.Binary(op=op, left=left, right=right, type=t) if t[0] in "iu" and op in _AFFINE_OPS:
-            if op in "/%" and not (_never_wraps(left, ranges) and _never_wraps(right, ranges)):
+            if op in "/%" and not (never_wraps(left, ranges) and never_wraps(right, ranges)):
                 return _atom(expr if t == "i64" else ir.Cast(expr, "i64"))
             return _binary(op, of(left, ranges), of(right, ranges))
         case _:
@@ -96,16 +164,16 @@ def of(expr: ir.Expr, ranges: Ranges = UNKNOWN) -> ir.Affine:
 _AFFINE_OPS = frozenset("+-*/%")
 
 
-def _never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
+def never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
     """Whether an integer expression has the same value when it is computed in i64."""
     t = type_of(expr)
     match expr:
         case ir.Affine() | ir.Lit():
             return True
         case ir.Cast(operand=x) if type_of(x)[0] in "iu":
-            return _never_wraps(x, ranges) and (_holds(t, type_of(x)) or _within(interval(of(x, ranges), ranges), t))
+            return never_wraps(x, ranges) and (_holds(t, type_of(x)) or _within(interval(of(x, ranges), ranges), t))
         case ir.Binary(op=op, left=a, right=b) if op in _AFFINE_OPS:
-            if not (_never_wraps(a, ranges) and _never_wraps(b, ranges)):
+            if not (never_wraps(a, ranges) and never_wraps(b, ranges)):
                 return False
             return op in "/%" or t == "i64" or _within(interval(of(expr, ranges), ranges), t)
         case _:
@@ -138,9 +206,23 @@ def _binary(op: str, a: ir.Affine, b: ir.Affine) -> ir.Affine:
     if not a.terms and not b.terms and b.const != 0:
         quotient = abs(a.const) // abs(b.const) * (1 if (a.const < 0) == (b.const < 0) else -1)
         return const(quotient if op == "/" else a.const - quotient * b.const)
-    if op == "/" and b == const(1):
-        return a
+    if b == const(1):
+        return a if op == "/" else ZERO
+    if op == "/" and not b.terms and b.const > 0 and _is_quotient(a):
+        inner = a.terms[0][1]
+        assert isinstance(inner, ir.Binary) and isinstance(inner.left, ir.Affine) and isinstance(inner.right, ir.Affine)
+        return _binary("/", inner.left, const(inner.right.const * b.const))
     return _atom(ir.Binary(op, a, b, "i64"))
+
+
+def _is_quotient(a: ir.Affine) -> bool:
+    """Just `x / n` with n > 0."""
+    if a.const or len(a.terms) != 1 or a.terms[0][0] != 1:
+        return False
+    atom = a.terms[0][1]
+    if not isinstance(atom, ir.Binary) or atom.op != "/" or not isinstance(atom.left, ir.Affine):
+        return False
+    return isinstance(atom.right, ir.Affine) and not atom.right.terms and atom.right.const > 0
 
 
 def type_of(expr: ir.Expr) -> str:
@@ -269,6 +351,8 @@ def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
             return _cast_interval(x, expr.type, ranges)
         case ir.Binary(op=op, left=a, right=b) if op in "/%":
             return _division_interval(op, interval(a, ranges), interval(b, ranges))
+        case ir.Binary(op="*", left=a, right=b, type="i64"):
+            return _product_interval(interval(a, ranges), interval(b, ranges))
         case _:
             return None, None
 
@@ -279,7 +363,7 @@ def _cast_interval(operand: ir.Expr, to: str, ranges: Ranges) -> Interval:
     if source in ("i8", "u8", "i16", "u16", "bool"):
         least, most = (0, 1) if source == "bool" else limits(source)
         low, high = least if low is None else max(low, least), most if high is None else min(high, most)
-    if to == "bool" or _is_index_type(to) or _within((low, high), to):
+    if to == "bool" or is_index_type(to) or _within((low, high), to):
         return low, high
     return limits(to)
 
@@ -294,6 +378,13 @@ def _sum_interval(constant: int, terms: tuple[tuple[int, ir.Expr], ...], ranges:
         low = None if low is None or a is None else low + c * a
         high = None if high is None or b is None else high + c * b
     return low, high
+
+
+def _product_interval(a: Interval, b: Interval) -> Interval:
+    """Of factors that are not negative."""
+    if a[0] is None or b[0] is None or a[0] < 0 or b[0] < 0:
+        return None, None
+    return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
 
 
 def _division_interval(op: str, a: Interval, b: Interval) -> Interval:

@@ -1,6 +1,7 @@
-"""Index checks: proven away where ranges allow, else moved out of loops as far as they can go.
+"""Index checks: proven away where ranges and conditions allow, else moved out of loops as far as they can go.
 
-An obligation is an affine expression that must not be negative. It is dropped if its interval says so.
+An obligation is an affine expression that must not be negative. It is dropped if its interval says so, or the
+conditions of the branch that it stands in (`assume.py`).
 When a loop closes, an obligation that only rises or only falls with the loop variable is replaced, in front of
 the loop, by the obligation at the end of the range where it is smallest, so that exactly the programs that fail
 fail; one under a condition, or on something that the loop changes, stays where it is.
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from vx.diagnostics.span import Span
-from vx.kernels import affine, effects, ir
+from vx.kernels import affine, assume, effects, ir
 from vx.kernels.effects import Loop
 from vx.kernels.lowering import Lowering, Obligation, Scope, View
 
@@ -22,14 +23,27 @@ MINUS_ONE = affine.const(-1)
 def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, ...] = ()) -> None:
     """`expr >= 0` from here on, or the process ends with `message`."""
     expr = _reduced(expr)
-    low = affine.interval(expr, lo.ranges)[0]
-    if low is not None and low >= 0:
+    if _holds(lo, expr) or (lo.facts and _holds(lo, assume.reduced(lo, expr))):
         return
-    if _lasting(lo, expr) and any(_implies(o, expr, guards) for o in lo.scopes[-1].obligations):
+    if _lasting(lo, expr) and any(_implies(o, expr, guards) for scope in lo.scopes for o in scope.obligations):
         return
     check = ir.Check(_condition(expr, guards), message)
     lo.emit(check)
     lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
+
+
+def _holds(lo: Lowering, expr: ir.Affine) -> bool:
+    """`expr >= 0` by ranges: as a sum, or as `stride · index + rest` with each part not negative."""
+    low = affine.interval(expr, lo.ranges)[0]
+    if low is not None and low >= 0:
+        return True
+    for stride in affine.common_factors(expr):
+        least = affine.interval(stride, lo.ranges)[0]
+        if least is not None and least >= 0:
+            index, rest = affine.divided(expr, stride)
+            if _holds(lo, index) and _holds(lo, rest):
+                return True
+    return False
 
 
 def require_index(lo: Lowering, view: View, index: Sequence[ir.Affine], span: Span) -> None:
@@ -72,12 +86,13 @@ def hoist(lo: Lowering, scope: Scope, loop: Loop) -> None:
         guard = (ir.Binary(">=", affine.of(loop.low), affine.of(loop.high), "bool"),)
     for obligation in scope.obligations:
         smallest = _at_smallest(lo, _unfold(lo, obligation.expr, inside), loop)
-        if smallest is None or obligation.guards:
+        if smallest is None:
             continue
-        if affine.variables(smallest) & changed or any(x.buffer in written for x in affine.loads(smallest)):
+        used = (smallest, *obligation.guards)
+        if any(affine.variables(e) & changed or any(x.buffer in written for x in affine.loads(e)) for e in used):
             continue
         body.remove(obligation.placeholder)
-        require(lo, smallest, obligation.placeholder.message, guard)
+        require(lo, smallest, obligation.placeholder.message, (*obligation.guards, *guard))
 
 
 def _reduced(expr: ir.Affine) -> ir.Affine:
@@ -120,11 +135,19 @@ def _direction(lo: Lowering, expr: ir.Expr, var: ir.VarId) -> int | None:
             return 0 if not steps else steps.pop() if len(steps) == 1 else None
         case ir.Binary(op="/", left=a, right=ir.Affine(const=c, terms=())) if c > 0:
             return _direction(lo, a, var)
-        case ir.Binary(op="*", left=a, right=b) if var not in affine.variables(b):
-            low = affine.interval(b, lo.ranges)[0]
-            return _direction(lo, a, var) if low is not None and low >= 0 else None
+        case ir.Binary(op="*", left=a, right=b):
+            return _product_direction(lo, a, b, var)
         case _:
             return None if var in affine.variables(expr) else 0
+
+
+def _product_direction(lo: Lowering, a: ir.Expr, b: ir.Expr, var: ir.VarId) -> int | None:
+    """Of a product in which only one factor depends on `var` and the other is not negative."""
+    moving, other = (a, b) if var in affine.variables(a) else (b, a)
+    if var not in affine.variables(moving):
+        return 0
+    low = affine.interval(other, lo.ranges)[0]
+    return _direction(lo, moving, var) if var not in affine.variables(other) and low is not None and low >= 0 else None
 
 
 def _signed(factor: int, step: int | None) -> int | None:
@@ -145,3 +168,21 @@ def _condition(expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> ir.Expr:
     for guard in guards:
         cond = ir.Binary("||", guard, cond, "bool")
     return cond
+
+
+def may_fault(lo: Lowering, expr: ir.Expr) -> bool:
+    """Whether evaluating it where the program does not could end the process: it divides by what may be 0, or loads
+    what only the conditions around it prove to be there."""
+    for e in affine.walk(expr):
+        if isinstance(e, ir.Binary) and e.op in "/%" and e.type[0] in "iu":
+            low, high = affine.interval(e.right, affine.UNKNOWN)
+            if (low is None or low <= 0) and (high is None or high >= 0):
+                return True
+        elif isinstance(e, ir.Load) and not exists(lo, e.buffer, e.offset):
+            return True
+    return False
+
+
+def exists(lo: Lowering, buffer: ir.BufferId, at: ir.Affine) -> bool:
+    """Whether the element is one of its tensor wherever `at` can be computed."""
+    return _holds(lo, at) and _holds(lo, affine.sub(affine.sub(lo.lengths[buffer], at), affine.const(1)))

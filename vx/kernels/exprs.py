@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vx.kernels import affine, effects, ir, loops, places, stmts
+from vx.kernels import affine, assume, bounds, effects, ir, loops, places, stmts
 from vx.kernels.lowering import Cell, Lowering, Nothing, Number, Record, Rows, Val, View
 from vx.sema import tree
 
@@ -152,11 +152,12 @@ def _binary(lo: Lowering, op: str, a: tree.Value, b: tree.Value, kind: str) -> i
         left, right = _in_order(lo, (a, b))
         return ir.Binary(op, left, right, kind)
     left = scalar(lo, a)
-    with lo.scope() as inner:
+    with lo.scope() as inner, assume.holding(lo, left, op == "&&"):
         right = scalar(lo, b)
-    if not inner.stmts and not _may_fault(right):
+    if not inner.stmts and not may_fault(lo, right):
         return ir.Binary(op, left, right, "bool")
     result = lo.let("cond", left, mutable=True)
+    lo.meanings[result.id] = ir.Binary(op, left, right, "bool")
     test: ir.Expr = result if op == "&&" else ir.Unary("!", result, "bool")
     lo.emit(ir.If(test, (*inner.stmts, ir.Set(result, right)), ()))
     return result
@@ -174,11 +175,9 @@ def _in_order(lo: Lowering, nodes: Sequence[tree.Value]) -> tuple[ir.Expr, ...]:
     return tuple(found)
 
 
-def _may_fault(expr: ir.Expr) -> bool:
-    return any(
-        isinstance(e, ir.Load | ir.Reduce) or (isinstance(e, ir.Binary) and e.op in "/%" and e.type[0] in "iu")
-        for e in affine.walk(expr)
-    )
+def may_fault(lo: Lowering, expr: ir.Expr) -> bool:
+    """Whether evaluating it although nobody asks costs much, could end the process, or reads what is not there."""
+    return any(isinstance(e, ir.Reduce) for e in affine.walk(expr)) or bounds.may_fault(lo, expr)
 
 
 def _reduce(lo: Lowering, op: str, args: Sequence[tree.Value], kind: str) -> ir.Expr:

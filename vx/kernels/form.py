@@ -23,8 +23,7 @@ class Former:
     """Collects the kernels of one region."""
 
     name: str
-    ranges: affine.Ranges
-    buffer_names: dict[ir.BufferId, str]
+    known: parallel.Known
     kernels: list[ir.Kernel] = field(default_factory=list)
 
 
@@ -152,7 +151,7 @@ def _fuse(former: Former, first: ir.Segment, second: ir.Segment) -> ir.Segment |
         nest = body
         for inner in reversed(first.axes[i + 1 :]):
             nest = (ir.For(inner.var, inner.low, inner.high, nest, True, "", _NO_SPAN),)
-        if parallel.why_serial(Loop(axis.var, axis.low, axis.high), nest, former.ranges, former.buffer_names):
+        if parallel.why_serial(Loop(axis.var, axis.low, axis.high), nest, former.known):
             return None
     return ir.Segment(first.axes, body)
 

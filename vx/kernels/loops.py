@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vx.diagnostics.span import NOWHERE, Span
-from vx.kernels import affine, bounds, effects, ir, parallel, reductions
+from vx.kernels import affine, bounds, effects, ir, parallel, reductions, split
 from vx.kernels.effects import Loop
 from vx.kernels.lowering import Deferred, Lowering, Rows, Scope, View, dense_strides
 
 ElementFn = Callable[[Sequence[ir.Expr]], ir.Expr]
 
 
-def set_range(lo: Lowering, v: ir.Var, low: ir.Affine, high: ir.Affine) -> None:
-    """The loop variable's inclusive bounds, as far as they are known."""
-    last = affine.add(high, bounds.MINUS_ONE)
-    lo.ranges[v.id] = (affine.interval(low, lo.ranges)[0], affine.interval(last, lo.ranges)[1])
+def set_range(lo: Lowering, v: ir.Var, low: ir.Affine, high: ir.Affine, type_: str) -> None:
+    """The loop variable's inclusive bounds, as far as they are known; the program's variable is of type `type_`."""
+    lo.bounds[v.id] = low, high
+    first, last = affine.interval(low, lo.ranges)[0], affine.interval(affine.add(high, bounds.MINUS_ONE), lo.ranges)[1]
+    if type_ not in ("i64", "u64", "i128", "u128"):
+        least, most = affine.limits(type_)
+        first, last = least if first is None else first, most - 1 if last is None else last
+    lo.ranges[v.id] = (first, last)
 
 
 def over(lo: Lowering, v: ir.Var, extent: ir.Affine) -> None:
     """The range of a variable that runs over an extent."""
+    lo.bounds[v.id] = affine.ZERO, extent
     most = lo.limit(extent)
     lo.ranges[v.id] = (0, None if most is None else most - 1)
 
@@ -33,8 +38,25 @@ def close(lo: Lowering, scope: Scope, loop: Loop, span: Span) -> None:
         for stmt in reduced:
             lo.emit(stmt)
         return
-    why = parallel.why_serial(loop, body, lo.ranges, lo.buffer_names)
-    lo.emit(ir.For(loop.var, loop.low, loop.high, body, not why, why, span))
+    why = parallel.why_serial(loop, body, lo.known)
+    if not why or not _split(lo, loop, body, span):
+        lo.emit(ir.For(loop.var, loop.low, loop.high, body, not why, why, span))
+
+
+def _split(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt], span: Span) -> bool:
+    """Emit the loop as a parallel one and reductions after it, if that is possible."""
+    var = lo.fresh("i64", loop.var.name)
+    lo.ranges[var.id] = lo.ranges.get(loop.var.id, (None, None))
+    found = split.parts(loop, body, var)
+    if found is None or parallel.why_serial(loop, found[0], lo.known):
+        return False
+    reduced = reductions.of(lo, Loop(var, loop.low, loop.high), found[1])
+    if reduced is None:
+        return False
+    lo.emit(ir.For(loop.var, loop.low, loop.high, tuple(found[0]), True, "", span))
+    for stmt in reduced:
+        lo.emit(stmt)
+    return True
 
 
 def _inside_out(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
@@ -55,7 +77,7 @@ def _inside_out(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.S
     if reduced is None:
         return None
     around = Loop(last.var, last.low, last.high)
-    why = parallel.why_serial(around, reduced, lo.ranges, lo.buffer_names)
+    why = parallel.why_serial(around, reduced, lo.known)
     return (ir.For(last.var, last.low, last.high, reduced, not why, why, last.span),)
 
 

@@ -48,7 +48,7 @@ def _finish(lo: Lowering, block: tree.Block, name: str) -> LoweredRegion:
     if any(v.extents for v in lo.captured_views):
         body = _either_layout(lo, block, body)
     buffers = _classify(lo, body)
-    former = form.Former(name, lo.ranges, lo.buffer_names)
+    former = form.Former(name, lo.known)
     formed = form.form(former, body)
     region = ir.Region(name, tuple(lo.params), buffers, tuple(former.kernels), formed, block.span)
     return LoweredRegion(region, tuple(lo.bindings))

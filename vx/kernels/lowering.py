@@ -14,12 +14,17 @@ from typing import NoReturn
 
 from vx.diagnostics.report import CompileError, Reporter
 from vx.diagnostics.span import Span
-from vx.kernels import affine, ir
+from vx.kernels import affine, ir, layouts
+from vx.kernels.parallel import Known
 from vx.kernels.region import Binding, ExtentBinding, OutBinding, ScalarBinding, StrideBinding, TensorBinding
 from vx.sema import tree
 
 MAX_STATEMENTS = 10_000
 """Statements of one region with all calls inlined: calls that fan out would grow without bound."""
+
+
+MOST_ELEMENTS = 1 << 30
+"""Extents that could be larger count as unbounded: nothing is allocated for them."""
 
 
 # ---- abstract values -----------------------------------------------------------------------------
@@ -167,6 +172,8 @@ class Lowering:
         self.buffers: list[ir.Buffer] = []
         self.lengths: dict[ir.BufferId, ir.Affine] = {}
         self.ranges: dict[ir.VarId, affine.Interval] = {}
+        self.bounds: dict[ir.VarId, tuple[ir.Affine, ir.Affine]] = {}
+        self.layouts: dict[ir.BufferId, layouts.Layout] = {}
         self.limits: dict[ir.Affine, int] = {}
         """What extents cannot exceed, where the type says more than ranges do."""
         self.mutable: set[ir.VarId] = set()
@@ -181,6 +188,10 @@ class Lowering:
         self.frames = [Frame(self.function, {}, captures=True)]
         self.scopes = [Scope()]
         self.deferred: list[Deferred] = []
+        self.facts: list[ir.Affine] = []
+        """What is not negative where the current statement runs."""
+        self.meanings: dict[ir.VarId, ir.Expr] = {}
+        """The conditions that scalars stand for."""
         self.source_loops = 0
         """Loops of the program around what is being lowered."""
         self.captured_views: list[View] = []
@@ -198,8 +209,9 @@ class Lowering:
         return self.frames[-1]
 
     @property
-    def buffer_names(self) -> dict[ir.BufferId, str]:
-        return {b.id: b.name for b in self.buffers}
+    def known(self) -> Known:
+        """What proofs may use."""
+        return Known(self.ranges, {b.id: b.name for b in self.buffers}, self.layouts, self.bounds)
 
     # statements
     def emit(self, stmt: ir.Stmt) -> None:
@@ -283,7 +295,7 @@ class Lowering:
     def limit(self, extent: ir.Affine) -> int | None:
         """What an extent cannot exceed, if known."""
         found = affine.interval(extent, self.ranges)[1], self.limits.get(extent)
-        return min((n for n in found if n is not None), default=None)
+        return min((n for n in found if n is not None and n < MOST_ELEMENTS), default=None)
 
     # captures
     def capture(self, place: tree.PlaceNode) -> Val:
@@ -348,6 +360,9 @@ class Lowering:
         buffer = self.new_buffer(name, tensor.elem, "param", length)
         self.params.append(ir.TensorParam(buffer))
         self.bindings.append(TensorBinding(place))
+        layout = layouts.of(extents, strides, dense=self.dense or not view)
+        if layout is not None:
+            self.layouts[buffer] = layout
         result = View(buffer, tensor.elem, affine.ZERO, extents, strides)
         if view and extents:
             self.captured_views.append(result)

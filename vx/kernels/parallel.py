@@ -5,18 +5,20 @@ a·i + r and an access at a·i' + r' of the same buffer, that needs a·(i − i'
 pair exists: what is left of r' − r after everything invariant cancelled is a sum over the inner loops' variables,
 which is either smaller than |a|, or consists of a small part like that and of multiples of something larger than
 the whole reach of a·i; whatever is not known is some multiple of its factor. Accesses with different factors must
-lie in separate ranges, or differ modulo everything that varies.
+lie in separate ranges, or differ modulo everything that varies. Where strides are known only at run time, the same is
+asked of the indices of each dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import gcd
 
-from vx.kernels import affine, effects, ir
+from vx.kernels import affine, effects, ir, layouts
 from vx.kernels.effects import Access, Loop
+from vx.kernels.layouts import Bounds, Layout
 
 Ranges = affine.Ranges
 
@@ -32,7 +34,18 @@ class _Spread:
     reach: int | None
 
 
-def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[ir.BufferId, str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a proof may use beside the loop: ranges of variables, names of buffers for messages, layouts of buffers
+    with unknown strides, and what loop variables run over."""
+
+    ranges: Ranges
+    names: Mapping[ir.BufferId, str]
+    layouts: Mapping[ir.BufferId, Layout] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=dict)
+
+
+def why_serial(loop: Loop, body: Sequence[ir.Stmt], known: Known) -> str:
     """ "" if the iterations are proven independent, else what broke the proof."""
     carried = effects.assigned(body) - effects.declared(body)
     if carried:
@@ -47,9 +60,9 @@ def why_serial(loop: Loop, body: Sequence[ir.Stmt], ranges: Ranges, name: dict[i
         return f"has more than {MAX_ACCESSES} accesses, too many to compare"
     for store in (a for a in touched if a.store):
         for other in (a for a in touched if a.buffer == store.buffer):
-            if not _disjoint(store, other, loop, varying, written, ranges):
+            if not _disjoint(store, other, loop, varying, written, known):
                 what = "write to" if other.store else "read of"
-                return f"iterations may overlap in the {what} '{name[store.buffer]}'"
+                return f"iterations may overlap in the {what} '{known.names[store.buffer]}'"
     return ""
 
 
@@ -68,8 +81,24 @@ def trip_count(loop: Loop, ranges: Ranges) -> int | None:
 
 
 def _disjoint(
+    store: Access, other: Access, loop: Loop, varying: set[ir.VarId], written: set[ir.BufferId], known: Known
+) -> bool:
+    if _offsets_differ(store, other, loop, varying, written, known.ranges):
+        return True
+    layout = known.layouts.get(store.buffer)
+    if layout is None:
+        return False
+    a, b = (layouts.indices(x.offset, layout, known.bounds, known.ranges) for x in (store, other))
+    return any(
+        _offsets_differ(replace(store, offset=x), replace(other, offset=y), loop, varying, written, known.ranges)
+        for x, y in zip(a or (), b or (), strict=False)
+    )
+
+
+def _offsets_differ(
     store: Access, other: Access, loop: Loop, varying: set[ir.VarId], written: set[ir.BufferId], ranges: Ranges
 ) -> bool:
+    """No two iterations have the same offset (or index)."""
     steps = [0, 0]
     terms: list[tuple[int, affine.Interval]] = []
     shift = other.offset.const - store.offset.const

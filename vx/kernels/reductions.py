@@ -8,31 +8,32 @@ of a tensor that stays the same through the loop (`y[i] += …`) is a scalar lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 
-from vx.kernels import affine, effects, ir
+from vx.kernels import affine, bounds, effects, ir
 from vx.kernels.effects import Loop
 from vx.kernels.lowering import Lowering
 from vx.sema.tree import FLOATS
 
 MAX_INLINED = 64
-"""Nodes up to which a `Let` of the body is inlined into the reduced expression."""
+"""Nodes that a reduced expression may have after what the body declares was inlined."""
 
 
 def of(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
     """Statements that replace the loop, or None if it is not made of reductions only."""
     if not effects.stored(body):
-        return as_reductions(loop, body)
+        return as_reductions(lo, loop, body)
     elements = _elements(lo, loop, body)
     if elements is None:
         return None
     scalars = {key: lo.fresh(elem, "element") for key, elem in elements.items()}
-    reduced = as_reductions(loop, _on_scalars(body, scalars))
+    reduced = as_reductions(lo, loop, _on_scalars(body, scalars))
     if reduced is None:
         return None
     stmts = tuple(_on_elements(reduced, scalars))
     nonempty = (affine.interval(affine.sub(affine.of(loop.high), affine.of(loop.low)), lo.ranges)[0] or 0) > 0
-    if nonempty or all(_exists(lo, buffer, at) for buffer, at in elements):
+    if nonempty or all(bounds.exists(lo, buffer, at) for buffer, at in elements):
         return stmts
     return (ir.If(ir.Binary("<", loop.low, loop.high, "bool"), stmts, ()),)
 
@@ -63,13 +64,6 @@ def _differ(a: ir.Affine, b: ir.Affine) -> bool:
     return not difference.terms and difference.const != 0
 
 
-def _exists(lo: Lowering, buffer: ir.BufferId, at: ir.Affine) -> bool:
-    """Whether the element is one of its tensor for sure, also if no round of the loop says so."""
-    low = affine.interval(at, lo.ranges)[0]
-    left = affine.interval(affine.sub(lo.lengths[buffer], at), lo.ranges)[0]
-    return low is not None and low >= 0 and left is not None and left > 0
-
-
 def _on_scalars(stmts: Sequence[ir.Stmt], scalars: Mapping[Element, ir.Var]) -> tuple[ir.Stmt, ...]:
     """The statements with scalars in place of elements."""
     found: list[ir.Stmt] = []
@@ -95,75 +89,83 @@ def _on_elements(reduced: Sequence[ir.Stmt], scalars: Mapping[Element, ir.Var]) 
                 yield ir.Store(load.buffer, load.offset, affine.substitute(value, loads))
             case ir.ArgReduce(best=best, at=at):
                 own = [places[v.id] for v in (best, at) if v.id in places]
+                others = {i: load for i, load in loads.items() if i not in (best.id, at.id)}
                 yield from (ir.Let(v, load, mutable=True) for v, load in own)
-                yield stmt
+                yield from effects.substituted([stmt], others)
                 yield from (ir.Store(load.buffer, load.offset, v) for v, load in own)
             case _:
                 yield stmt
 
 
-def as_reductions(loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
+def as_reductions(lo: Lowering, loop: Loop, body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...] | None:
     """Statements that replace the loop, or None if it is not made of reductions only."""
-    lets: dict[ir.VarId, ir.Expr] = {}
-    found: list[ir.Set | ir.ArgReduce] = []
-    if not _collect(loop, body, None, lets, found):
+    collected = _Collected(lo, loop)
+    if not _collect(collected, body, None):
         return None
-    return tuple(found) if found and _separate(found, lets, loop) else None
+    found = collected.found
+    return tuple(found) if found and _separate(found, collected.lets, loop) else None
 
 
-def _collect(
-    loop: Loop,
-    stmts: Sequence[ir.Stmt],
-    cond: ir.Expr | None,
-    lets: dict[ir.VarId, ir.Expr],
-    found: list[ir.Set | ir.ArgReduce],
-) -> bool:
+@dataclass(slots=True)
+class _Collected:
+    """The reductions of a body so far. `lets` is what scalars declared in the body hold at this point; `local` those
+    of them that change."""
+
+    lo: Lowering
+    loop: Loop
+    lets: dict[ir.VarId, ir.Expr] = field(default_factory=dict)
+    local: set[ir.VarId] = field(default_factory=set)
+    found: list[ir.Set | ir.ArgReduce] = field(default_factory=list)
+
+
+def _collect(c: _Collected, stmts: Sequence[ir.Stmt], cond: ir.Expr | None) -> bool:
     """Add the reductions of `stmts`, which run where `cond` holds; False if there is anything else."""
     for stmt in stmts:
         match stmt:
-            case ir.Let(var=v, value=value, mutable=False):
-                lets[v.id] = affine.substitute(value, lets)
+            case ir.Let(var=v, value=value, mutable=mutable):
+                c.lets[v.id] = affine.substitute(value, c.lets)
+                c.local |= {v.id} if mutable else set()
+            case ir.Set(var=v, value=value) if v.id in c.local:
+                if not _change(c, v, affine.substitute(value, c.lets), cond):
+                    return False
             case ir.Set(var=v, value=value):
-                accumulated = _accumulation(loop, v, affine.substitute(value, lets), cond)
+                accumulated = _accumulation(c, v, affine.substitute(value, c.lets), cond)
                 if accumulated is None:
                     return False
-                found.append(accumulated)
+                c.found.append(accumulated)
             case ir.If():
-                if not _collect_branch(loop, stmt, cond, lets, found):
+                if not _collect_branch(c, stmt, cond):
                     return False
             case _:
                 return False
     return True
 
 
-def _collect_branch(
-    loop: Loop,
-    stmt: ir.If,
-    cond: ir.Expr | None,
-    lets: dict[ir.VarId, ir.Expr],
-    found: list[ir.Set | ir.ArgReduce],
-) -> bool:
-    test = affine.substitute(stmt.cond, lets)
-    if cond is None and not stmt.orelse:
-        chosen = _selection(loop, test, stmt.then, lets)
-        if chosen is not None:
-            found.append(chosen)
-            return True
-    if cond is not None and _may_fault(test):
+def _change(c: _Collected, v: ir.Var, value: ir.Expr, cond: ir.Expr | None) -> bool:
+    """A scalar of the body's own gets another value."""
+    if cond is not None:
+        if bounds.may_fault(c.lo, value):
+            return False
+        value = ir.Select(cond, value, c.lets[v.id], v.type)
+    c.lets[v.id] = value
+    return _small(value)
+
+
+def _collect_branch(c: _Collected, stmt: ir.If, cond: ir.Expr | None) -> bool:
+    test = affine.substitute(stmt.cond, c.lets)
+    if cond is not None and bounds.may_fault(c.lo, test):
         return False
     then, orelse = _both(cond, test), _both(cond, ir.Unary("!", test, "bool"))
-    return _collect(loop, stmt.then, then, lets, found) and _collect(loop, stmt.orelse, orelse, lets, found)
+    if not stmt.orelse:
+        chosen = _selection(c, then, stmt.then)
+        if chosen is not None:
+            c.found.append(chosen)
+            return True
+    return _collect(c, stmt.then, then) and _collect(c, stmt.orelse, orelse)
 
 
 def _both(a: ir.Expr | None, b: ir.Expr) -> ir.Expr:
     return b if a is None else ir.Binary("&&", a, b, "bool")
-
-
-def _may_fault(expr: ir.Expr) -> bool:
-    """Whether computing it where the program does not could end the process: a division by what may be 0."""
-    divisions = (e for e in affine.walk(expr) if isinstance(e, ir.Binary) and e.op in "/%" and e.type[0] in "iu")
-    divisors = (affine.interval(e.right, affine.UNKNOWN) for e in divisions)
-    return any((low is None or low <= 0) and (high is None or high >= 0) for low, high in divisors)
 
 
 def _separate(found: Sequence[ir.Set | ir.ArgReduce], lets: dict[ir.VarId, ir.Expr], loop: Loop) -> bool:
@@ -188,17 +190,17 @@ def _inputs(stmt: ir.Set | ir.ArgReduce) -> tuple[ir.Expr, ...]:
     return (reduce.body,)
 
 
-def _accumulation(loop: Loop, v: ir.Var, value: ir.Expr, cond: ir.Expr | None) -> ir.Set | None:
+def _accumulation(c: _Collected, v: ir.Var, value: ir.Expr, cond: ir.Expr | None) -> ir.Set | None:
     """`v = v + x`, `v = x + v`, `v = v - x`, `v = max(v, x)` …, in the rounds in which `cond` holds."""
     match value:
         case ir.Binary(op="+" | "-" as op, left=ir.Var(id=i), right=x) if i == v.id:
-            return _sum(loop, v, x, op, cond)
+            return _sum(c, v, x, op, cond)
         case ir.Binary(op="+", left=x, right=ir.Var(id=i)) if i == v.id:
-            return _sum(loop, v, x, "+", cond)
+            return _sum(c, v, x, "+", cond)
         case ir.Call(name="max" | "min" as name, args=(ir.Var(id=i), x)) if i == v.id:
-            return _extreme(loop, v, x, name, cond)
+            return _extreme(c, v, x, name, cond)
         case ir.Call(name="max" | "min" as name, args=(x, ir.Var(id=i))) if i == v.id:
-            return _extreme(loop, v, x, name, cond)
+            return _extreme(c, v, x, name, cond)
     return None
 
 
@@ -206,22 +208,26 @@ def _reduce(loop: Loop, op: str, body: ir.Expr, type_: str) -> ir.Reduce:
     return ir.Reduce(op, loop.var, loop.low, loop.high, body, type_)
 
 
-def _sum(loop: Loop, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None) -> ir.Set | None:
-    if v.type in ("f16", "bf16", "bool") or sum(1 for _ in affine.walk(x)) > MAX_INLINED:
+def _sum(c: _Collected, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None) -> ir.Set | None:
+    if v.type in ("f16", "bf16", "bool") or not _small(x):
         return None
     if cond is not None:
-        if _may_fault(x):
+        if bounds.may_fault(c.lo, x):
             return None
         x = ir.Select(cond, x, ir.Lit(0.0 if v.type in FLOATS else 0, v.type), v.type)
-    return ir.Set(v, ir.Binary(op, v, _reduce(loop, "add", x, v.type), v.type))
+    return ir.Set(v, ir.Binary(op, v, _reduce(c.loop, "add", x, v.type), v.type))
 
 
-def _extreme(loop: Loop, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None = None) -> ir.Set | None:
+def _extreme(c: _Collected, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None = None) -> ir.Set | None:
     if cond is not None:
-        if _may_fault(x):
+        if bounds.may_fault(c.lo, x):
             return None
         x = ir.Select(cond, x, _worst(op, v.type), v.type)
-    return ir.Set(v, ir.Call(op, (v, _reduce(loop, op, x, v.type)), v.type))
+    return ir.Set(v, ir.Call(op, (v, _reduce(c.loop, op, x, v.type)), v.type))
+
+
+def _small(expr: ir.Expr) -> bool:
+    return sum(1 for _ in affine.walk(expr)) <= MAX_INLINED
 
 
 def _worst(op: str, type_: str) -> ir.Lit:
@@ -234,31 +240,48 @@ def _worst(op: str, type_: str) -> ir.Lit:
 _ORDER = {">": "max", "<": "min"}
 
 
-def _selection(
-    loop: Loop, cond: ir.Expr, then: Sequence[ir.Stmt], lets: dict[ir.VarId, ir.Expr]
-) -> ir.Set | ir.ArgReduce | None:
-    """`if x > best { best = x; }`, and with `at = i;` beside it the arg-max."""
-    if not isinstance(cond, ir.Binary) or cond.op not in ("<", ">"):
-        return None
-    op, x, best = _ORDER[cond.op], cond.left, cond.right
-    if isinstance(x, ir.Var) and not isinstance(best, ir.Var):
-        op, x, best = ("min" if op == "max" else "max"), best, x
+def _selection(c: _Collected, cond: ir.Expr, then: Sequence[ir.Stmt]) -> ir.Set | ir.ArgReduce | None:
+    """`if x > best { best = x; }`, and with `at = i;` beside it the arg-max; other conditions beside the comparison
+    say which rounds take part."""
     sets = [s for s in then if isinstance(s, ir.Set)]
-    inner = dict(lets)
+    inner = dict(c.lets)
     for s in then:
         if isinstance(s, ir.Let) and not s.mutable:
             inner[s.var.id] = affine.substitute(s.value, inner)
         elif not isinstance(s, ir.Set):
             return None
-    if not isinstance(best, ir.Var) or not 1 <= len(sets) <= 2:
-        return None
     values = {s.var.id: affine.substitute(s.value, inner) for s in sets}
-    if values.get(best.id) != x or len(values) != len(sets):
+    compared = _comparison(cond, values)
+    if compared is None or not 1 <= len(sets) <= 2 or len(values) != len(sets) or c.local & set(values):
+        return None
+    op, x, best, guard = compared
+    if guard is not None and bounds.may_fault(c.lo, x):
         return None
     if len(sets) == 1:
-        return _extreme(loop, best, x, op)
+        return _extreme(c, best, x, op, guard)
     at = next(s for s in sets if s.var.id != best.id)
     index = values[at.var.id]
     if effects.loaded([ir.Set(at.var, index)]):
         return None
-    return ir.ArgReduce(op, loop.var, loop.low, loop.high, x, best, at.var, index)
+    taken = x if guard is None else ir.Select(guard, x, _worst(op, best.type), best.type)
+    return ir.ArgReduce(op, c.loop.var, c.loop.low, c.loop.high, taken, best, at.var, index)
+
+
+def _comparison(
+    cond: ir.Expr, values: Mapping[ir.VarId, ir.Expr]
+) -> tuple[str, ir.Expr, ir.Var, ir.Expr | None] | None:
+    """`x > best` with best becoming x, among conditions that must all hold: ("max", x, best, the others)."""
+    if isinstance(cond, ir.Binary) and cond.op == "&&":
+        for part, other in ((cond.right, cond.left), (cond.left, cond.right)):
+            found = _comparison(part, values)
+            if found is not None:
+                op, x, best, guard = found
+                return op, x, best, _both(guard, other)
+        return None
+    if not isinstance(cond, ir.Binary) or cond.op not in _ORDER:
+        return None
+    op = _ORDER[cond.op]
+    for x, limit, name in ((cond.left, cond.right, op), (cond.right, cond.left, "min" if op == "max" else "max")):
+        if isinstance(limit, ir.Var) and values.get(limit.id) == x:
+            return name, x, limit, None
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vx.diagnostics.span import Span
-from vx.kernels import affine, attention, exits, exprs, ir, loops, places, slots
+from vx.kernels import affine, assume, attention, exits, exprs, ir, loops, places, slots
 from vx.kernels.effects import Loop
 from vx.kernels.lowering import Cell, Frame, LoopExits, Lowering, Nothing, Number, Record, Rows, Val, View
 from vx.sema import tree
@@ -72,13 +72,13 @@ def _fork(lo: Lowering, branch: tree.IfExpr, after: Sequence[tree.StmtNode], the
     """`if c { …; leave; } after`: one or the other."""
     cond = exprs.scalar(lo, branch.cond)
     *before, last = branch.then.stmts
-    with lo.scope() as left:
+    with lo.scope() as left, assume.holding(lo, cond):
         statements(lo, before, False)
         if isinstance(last, tree.Break):
             lo.emit(ir.Set(lo.frame.loops[-1].run, ir.Lit(False, "bool")))
         elif isinstance(last, tree.Return) and last.value is not None:
             slots.fill(lo, lo.frame.result, exprs.value(lo, last.value), last.value.span)
-    with lo.scope() as rest:
+    with lo.scope() as rest, assume.holding(lo, cond, holds=False):
         statements(lo, after, True, then)
     if isinstance(cond, ir.Lit):
         for stmt in (left if cond.value else rest).stmts:
@@ -233,13 +233,15 @@ def _arms(
     if not arms:
         return ()
     cond, run = arms[0]
-    with lo.scope() as taken:
+    with lo.scope() as taken, assume.holding(lo, cond):
         v = run()
         if not isinstance(result, Nothing):
             slots.fill(lo, result, v, span)
     if cond is None:
         return tuple(taken.stmts)
-    return (ir.If(cond, tuple(taken.stmts), _arms(lo, arms[1:], result, span)),)
+    with assume.holding(lo, cond, holds=False):
+        orelse = _arms(lo, arms[1:], result, span)
+    return (ir.If(cond, tuple(taken.stmts), orelse),)
 
 
 def match_value(lo: Lowering, e: tree.Match) -> Val:
@@ -267,7 +269,7 @@ def _for(lo: Lowering, stmt: tree.For) -> None:
     local = lo.frame.function.locals[stmt.id]
     assert isinstance(local.type, tree.Scalar)
     v = lo.fresh("i64", local.name)
-    loops.set_range(lo, v, low, high)
+    loops.set_range(lo, v, low, high, local.type.name)
     lo.frame.env[stmt.id] = Number(exprs.cast(v, local.type.name))
     run = lo.let("run", ir.Lit(True, "bool"), mutable=True) if exits.stops_loop(stmt.body) else _NEVER_READ
     with lo.scope() as inner:
