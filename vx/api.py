@@ -19,7 +19,7 @@ from pathlib import Path
 
 from vx.diagnostics.report import CompileError, Diagnostic, Level, Reporter, without_pedantic
 from vx.diagnostics.source import SourceMap
-from vx.options import Options, consts_of
+from vx.options import Options, check_reserve, consts_of
 
 PathArgument = str | PathLike[str]
 
@@ -108,6 +108,8 @@ def check(
     host: PathArgument | None = None,
     consts: Mapping[str, int | float | bool | str] | None = None,
     target: str | None = None,
+    roles: Sequence[str] | None = None,
+    reserve: str | None = None,
     pedantic: bool = False,
 ) -> CheckResult:
     """Check a program. Every refusal is in the result; nothing is raised for a wrong program.
@@ -117,7 +119,7 @@ def check(
     from vx import build as driver
 
     sources, reporter = SourceMap(), Reporter()
-    options = _options(model, machine, host, consts, 3, False, target)
+    options = _options(model, machine, host, consts, 3, False, target, roles, reserve)
     try:
         driver.check(fspath(path), options, sources, reporter)
         found = reporter.diagnostics
@@ -136,6 +138,8 @@ def compile(
     opt_level: int = 3,
     strict_index: bool = False,
     target: str | None = None,
+    roles: Sequence[str] | None = None,
+    reserve: str | None = None,
     pedantic: bool = False,
 ) -> Program:
     """Build a program, or find its build in the cache. Raises `CompileError` if it is refused.
@@ -146,7 +150,7 @@ def compile(
 
     if opt_level not in range(4):
         raise ValueError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
-    options = _options(model, machine, host, consts, opt_level, strict_index, target)
+    options = _options(model, machine, host, consts, opt_level, strict_index, target, roles, reserve)
     built = driver.build(fspath(path), options, SourceMap(), Reporter())
     found = tuple(built.diagnostics) if pedantic else without_pedantic(built.diagnostics)
     return Program(fspath(path), built.executable, built.key, built.cached, built.model_dir, found)
@@ -160,8 +164,23 @@ def _options(
     opt_level: int,
     strict_index: bool,
     target: str | None,
+    roles: Sequence[str] | None,
+    reserve: str | None,
 ) -> Options:
-    return Options(opt_level, strict_index, _path(machine), _path(host), _path(model), consts_of(consts or {}), target)
+    """Raises `ValueError` for a malformed reserve."""
+    options = Options(
+        opt_level,
+        strict_index,
+        _path(machine),
+        _path(host),
+        _path(model),
+        consts_of(consts or {}),
+        target,
+        None if roles is None else tuple(roles),
+        reserve,
+    )
+    check_reserve(options)
+    return options
 
 
 def _path(path: PathArgument | None) -> str | None:

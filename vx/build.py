@@ -20,6 +20,7 @@ from vx.buildcache import Dependency
 from vx.options import Options
 
 if TYPE_CHECKING:
+    from vx.admission.plan import Plan
     from vx.codegen.host import HostModule
     from vx.codegen.host_module import ModelTable
     from vx.codegen.target import Target
@@ -60,9 +61,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An accepted program: its host code as LLVM text and its regions as Kernels."""
+    """An accepted program: the plans of its roles, its host code as LLVM text and its regions as Kernels."""
 
     typed: Typed
+    plans: tuple[Plan, ...]
     host: HostModule
 
     @property
@@ -111,20 +113,49 @@ def type_check(path: str, options: Options, sources: SourceMap, reporter: Report
     return Typed(program, program.machine or machine, target, model if program.uses_model else None, sources)
 
 
-def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
-    """Check a program completely: types, borrows, and that its regions can become Kernels.
+def admit_roles(typed: Typed, options: Options, reporter: Reporter) -> tuple[Plan, ...]:
+    """The plan of every role that is compiled. What does not fit is reported, nothing is raised for it."""
+    from vx.admission.check import admit, roles
+    from vx.admission.plan import Limits
 
-    Raises `CompileError` with everything reported if it is refused.
+    limits = Limits(reserve=options.reserved())
+    program = typed.program
+    return tuple(admit(program, typed.machine, reporter, role, limits) for role in roles(program))
+
+
+def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
+    """Check a program completely: types, borrows, admission, and that its regions can become Kernels.
+
+    Raises `CompileError` with everything reported if it is refused. A program whose capacity is not verified
+    passes: `require_admitted` is for whoever goes on to build it.
     """
     from vx.codegen.host import emit_host
     from vx.codegen.host_module import HostOptions
     from vx.kernels.lower import lower_region
 
     typed = type_check(path, options, sources, reporter)
+    plans = admit_roles(typed, options, reporter)
+    reporter.abort_if_errors()
     lower = partial(lower_region, where=typed.where, strict_index=options.strict_index)
     with _reported(reporter):
         host = emit_host(typed.program, HostOptions(lower, sources, options.strict_index, _model_table(typed)))
-    return Checked(typed, host)
+    return Checked(typed, plans, host)
+
+
+def require_admitted(checked: Checked, reporter: Reporter) -> None:
+    """Raise `CompileError` unless every role that is compiled is admitted: what is not proven is not built."""
+    from vx.admission.plan import Verdict
+
+    for plan in checked.plans:
+        if plan.verdict is not Verdict.ADMITTED:
+            reporter.error(
+                "E6048",
+                f"{plan.role} is {plan.verdict.value} on this machine, so it is not built",
+                checked.typed.program.functions[plan.frames[-1].function].span,
+                notes=[f"not known when compiling: {what}" for what in plan.unverified],
+                helps=["give every extent a bound, or build the other roles with --roles"],
+            )
+    reporter.abort_if_errors()
 
 
 def translate(checked: Checked, reporter: Reporter) -> list[str]:
@@ -136,6 +167,7 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
     from vx.syntax.limits import recursion_room
 
     typed = checked.typed
+    require_admitted(checked, reporter)
     check_execution(typed.program, typed.machine, typed.target.arch, reporter)
     reporter.abort_if_errors()
     with _reported(reporter), recursion_room():

@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vx.machine.machine import Reserve
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """`machine` and `host` are machine files (`host` may be "default"), `model` a model directory, `consts`
-    overrides of the program's constants as written, `target` a target's name. None: the default of each."""
+    overrides of the program's constants as written, `target` a target's name, `roles` the names of the roles to
+    compile, `reserve` what a deployment keeps of a device's memory, such as `8%` or `2 GiB`. None: the default
+    of each."""
 
     opt_level: int = 3
     strict_index: bool = False
@@ -23,6 +29,8 @@ class Options:
     model: str | None = None
     consts: tuple[tuple[str, str], ...] = ()
     target: str | None = None
+    roles: tuple[str, ...] | None = None
+    reserve: str | None = None
 
     def canonical(self) -> dict[str, object]:
         """The options as plain data with absolute paths: equal for equal compilations."""
@@ -35,7 +43,27 @@ class Options:
             "model": _absolute(self.model),
             "consts": sorted(self.consts),
             "target": self.target,
+            "roles": None if self.roles is None else sorted(self.roles),
+            "reserve": self.reserve,
         }
+
+    def reserved(self) -> Reserve | None:
+        """`reserve` as the machine's declarations have it. Raises `UnitError` if it is malformed."""
+        from vx.machine.units import reserve_of
+
+        return None if self.reserve is None else reserve_of(self.reserve)
+
+
+def check_reserve(options: Options) -> None:
+    """Raises ValueError, saying what to write, if the reserve is malformed."""
+    if options.reserve is None:
+        return
+    from vx.machine.units import UnitError
+
+    try:
+        options.reserved()
+    except UnitError as error:
+        raise ValueError(f"{error.message}: {error.help}") from error
 
 
 def const_of(text: str) -> tuple[str, str]:
@@ -54,6 +82,16 @@ def all_consts(texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
             raise ValueError(f"--const {name} is given twice")
         found[name] = value
     return tuple(found.items())
+
+
+def all_roles(text: str) -> tuple[str, ...]:
+    """The names of `--roles prefill,decode`. Raises ValueError for an empty one or one that is given twice."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError(f"{text!r} is not a list of roles, such as --roles prefill,decode")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{text!r} names a role twice")
+    return names
 
 
 def consts_of(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,8 @@ from vx.cli.options import (
     MachineOpt,
     ModelOpt,
     ProgramArg,
+    ReserveOpt,
+    RolesOpt,
     StrictOpt,
     TargetOpt,
     options_of,
@@ -33,6 +35,8 @@ def build(
     level: LevelOpt = 3,
     strict_index: StrictOpt = False,
     target: TargetOpt = None,
+    roles: RolesOpt = None,
+    reserve: ReserveOpt = None,
 ) -> None:
     """Build an executable.
 
@@ -50,7 +54,7 @@ def build(
     from vx.build import build as build_program
     from vx.bundle import write_output
 
-    options = options_of(model, machine, host, const, level, strict_index, target)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve)
     with Session() as session:
         built = build_program(program, options, session.sources, session.reporter)
         session.show(built.diagnostics)

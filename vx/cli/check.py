@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from vx.cli.options import ConstOpt, HostOpt, MachineOpt, ModelOpt, ProgramArg, TargetOpt, options_of
+from vx.cli.options import (
+    ConstOpt,
+    HostOpt,
+    MachineOpt,
+    ModelOpt,
+    ProgramArg,
+    ReserveOpt,
+    RolesOpt,
+    TargetOpt,
+    options_of,
+)
 from vx.cli.report import Session
 
 
@@ -32,6 +42,8 @@ def check(
     host: HostOpt = None,
     const: ConstOpt = None,
     target: TargetOpt = None,
+    roles: RolesOpt = None,
+    reserve: ReserveOpt = None,
 ) -> None:
     """Check a program and report everything found. Exit status 1 if there is an error.
 
@@ -45,7 +57,7 @@ def check(
     """
     from vx.build import check as check_program
 
-    options = options_of(model, machine, host, const, target=target)
+    options = options_of(model, machine, host, const, target=target, roles=roles, reserve=reserve)
     with Session(format_.value, pedantic) as session:
         check_program(program, options, session.sources, session.reporter)
         session.show(session.reporter.diagnostics)

@@ -10,9 +10,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from vx.options import Options, all_consts
+from vx.options import Options, all_consts, all_roles
 
-_VALUES = {"--model": "model", "--machine": "machine", "--host": "host", "--target": "target"}
+_VALUES = {
+    "--model": "model",
+    "--machine": "machine",
+    "--host": "host",
+    "--target": "target",
+    "--reserve": "reserve",
+    "--roles": "roles",
+}
 _LINTS = frozenset({"W1001", "W1003", "W1007", "W1009", "W1013", "W1014"})
 
 
@@ -72,7 +79,8 @@ def parse(argv: Sequence[str]) -> Request | None:
     if len(programs) != 1 or "" in values.values():
         return None
     try:
-        options = Options(level, strict, consts=all_consts(consts), **values)
+        roles = all_roles(values.pop("roles")) if "roles" in values else None
+        options = Options(level, strict, consts=all_consts(consts), roles=roles, **values)
     except ValueError:
         return None
     return Request(programs[0], options, tuple(arguments))

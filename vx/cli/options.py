@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vx.options import Options, all_consts
+from vx.options import Options, all_consts, all_roles, check_reserve
 
 ProgramArg = Annotated[str, typer.Argument(metavar="PROGRAM", help="A Vx source file.", show_default=False)]
 ModelOpt = Annotated[str | None, typer.Option("--model", metavar="DIR", help="The model directory of `import model;`.")]
@@ -28,6 +28,14 @@ TargetOpt = Annotated[
     str | None,
     typer.Option("--target", metavar="TARGET", help="x86_64-linux-gnu or aarch64-linux-gnu; without it: this machine."),
 ]
+RolesOpt = Annotated[
+    str | None,
+    typer.Option("--roles", metavar="ROLE,…", help="The roles to compile; without it: all that the machine can have."),
+]
+ReserveOpt = Annotated[
+    str | None,
+    typer.Option("--reserve", metavar="8%|SIZE", help="What a deployment keeps of each device memory."),
+]
 
 
 def options_of(
@@ -38,10 +46,21 @@ def options_of(
     level: int = 3,
     strict_index: bool = False,
     target: str | None = None,
+    roles: str | None = None,
+    reserve: str | None = None,
 ) -> Options:
-    """The `Options` of a command line. A malformed or repeated `--const` is a usage error."""
+    """The `Options` of a command line. A malformed or repeated `--const`, `--roles`, `--reserve` is a usage error."""
     try:
         consts = all_consts(const or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--const") from error
-    return Options(level, strict_index, machine, host, model, consts, target)
+    try:
+        named = None if roles is None else all_roles(roles)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--roles") from error
+    options = Options(level, strict_index, machine, host, model, consts, target, named, reserve)
+    try:
+        check_reserve(options)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--reserve") from error
+    return options

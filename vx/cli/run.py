@@ -15,6 +15,8 @@ from vx.cli.options import (
     MachineOpt,
     ModelOpt,
     ProgramArg,
+    ReserveOpt,
+    RolesOpt,
     StrictOpt,
     TargetOpt,
     options_of,
@@ -34,6 +36,8 @@ def run(
     level: LevelOpt = 3,
     strict_index: StrictOpt = False,
     target: TargetOpt = None,
+    roles: RolesOpt = None,
+    reserve: ReserveOpt = None,
 ) -> None:
     """Build a program, unless that was done before, and run it.
 
@@ -51,7 +55,7 @@ def run(
     from vx.diagnostics.report import without_pedantic
     from vx.launch.local import become
 
-    options = options_of(model, machine, host, const, level, strict_index, target)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve)
     with Session() as session:
         built = build(program, options, session.sources, session.reporter)
         session.show([found for found in built.diagnostics if not is_lint(found.code)])

@@ -13,7 +13,7 @@ from typing import TypeVar
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine import units
-from vx.machine.machine import SCOPES, Edge, Layer, Peer, Rate, Reserve, Space, Topology
+from vx.machine.machine import SCOPES, Edge, Layer, Peer, Rate, Space, Topology
 from vx.sema.tree import BITS
 from vx.syntax import ast
 
@@ -39,7 +39,7 @@ def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter) -> Space:
         crossing=_choice(fields, "crossing", ("sequenced", "streamed"), reporter) or "sequenced",
         scope=_choice(fields, "scope", SCOPES, reporter),
         overcommit="overcommit" in fields,
-        reserve=_figure(fields, "reserve", _reserve, reporter),
+        reserve=_figure(fields, "reserve", units.reserve, reporter),
         layer=layer,
         span=decl.span,
         fields={name: field.span for name, field in fields.items()},
@@ -175,12 +175,6 @@ def _peer(fields: Fields, reporter: Reporter) -> Peer | None:
     latency = value[1] if len(value) > 1 else None
     latency_ps = _checked(latency, units.duration_ps, reporter, span) if isinstance(latency, ast.Quantity) else None
     return None if rate is None else Peer(rate, latency_ps)
-
-
-def _reserve(quantity: ast.Quantity) -> Reserve:
-    if quantity.unit == "%":
-        return Reserve(None, units.parts_per_million(quantity))
-    return Reserve(units.size(quantity), None)
 
 
 def _checked(quantity: ast.Quantity, read: Callable[[ast.Quantity], T], reporter: Reporter, span: Span) -> T | None:

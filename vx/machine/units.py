@@ -6,11 +6,13 @@ hertz, picoseconds. Nothing is rounded: what is not whole in the base unit is re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from fractions import Fraction
 
-from vx.machine.machine import Rate
+from vx.diagnostics.span import NOWHERE
+from vx.machine.machine import Rate, Reserve
 from vx.syntax.ast import Quantity
 
 LIMIT = 2**63 - 1
@@ -75,6 +77,23 @@ def parts_per_million(quantity: Quantity) -> int:
     if value >= 10**6:
         raise UnitError("E6042", f"`{text(quantity)}` leaves nothing of the capacity", "write less than 100%")
     return value
+
+
+def reserve(quantity: Quantity) -> Reserve:
+    """What `8%` or `2 GiB` keeps free. Raises `UnitError`."""
+    if quantity.unit == "%":
+        return Reserve(None, parts_per_million(quantity))
+    return Reserve(size(quantity), None)
+
+
+def reserve_of(written: str) -> Reserve:
+    """The reserve of a command line, `8%`, `2 GiB` or `2GiB`. Raises `UnitError`."""
+    match = re.fullmatch(r"\s*([0-9._]+)\s*([A-Za-z%]*)\s*", written)
+    if match is None:
+        raise UnitError(
+            "E6041", f"`{written}` is not a reserve", "write a share such as `8%` or a size such as `2 GiB`"
+        )
+    return reserve(Quantity(NOWHERE, match[1], match[2] or None, None))
 
 
 def text(quantity: Quantity) -> str:
