@@ -137,8 +137,9 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     plans = admit_roles(typed, options, reporter)
     reporter.abort_if_errors()
     lower = partial(lower_region, where=typed.where, strict_index=options.strict_index)
+    settings = HostOptions(lower, sources, options.strict_index, _model_table(typed), typed.machine, plans)
     with _reported(reporter):
-        host = emit_host(typed.program, HostOptions(lower, sources, options.strict_index, _model_table(typed)))
+        host = emit_host(typed.program, settings)
     return Checked(typed, plans, host)
 
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vx.admission.tiles import Types
+from vx.codegen import host_arena as arena_host
 from vx.codegen import host_expr as expr
 from vx.codegen import host_match, host_place, host_region, host_stmt, prelude
 from vx.codegen import host_tensor as tensor
+from vx.codegen.host_arena import arenas_of
 from vx.codegen.host_drop import bind, drop_function, drop_value
 from vx.codegen.host_function import Emitter, Handlers, InMemory
 from vx.codegen.host_model import model_globals
@@ -84,17 +87,14 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
 
     Raises `CompileError` for what regions cannot do (E0902).
     """
-    module = Module(program, options, Layouts(program.structs, program.enums))
+    arenas = arenas_of(options.plans, options.machine)
+    layouts = Layouts(program.structs, program.enums, arenas.bank)
+    module = Module(program, options, arenas, Types(program), layouts)
     main = program.functions[program.main]
     with recursion_room():
         function = module.function(main.key)
+        entry = _entry(module, function)
         bodies = _bodies(module)
-    entry = [
-        "define i32 @vx_program_main() nounwind {",
-        f"  %status = call i32 {function}()",
-        "  ret i32 %status",
-        "}",
-    ]
     parts = [
         *model_globals(module),
         *module.string_globals(),
@@ -105,6 +105,17 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
         prelude.METADATA,
     ]
     return HostModule("\n".join(parts) + "\n", tuple(module.regions))
+
+
+def _entry(module: Module, main: str) -> list[str]:
+    """The function that the runtime starts. A program without roles enters its only one here: `main`."""
+    bases = [f"%base{number}" for number in range(len(arena_host.entered(module, module.program.main)))]
+    lines = ["define i32 @vx_program_main() nounwind {"]
+    for base, size in zip(bases, arena_host.entered(module, module.program.main), strict=True):
+        lines.append(f"  {base} = call ptr {module.runtime('vx_alloc')}(i64 {size})")
+    lines.append(f"  %status = call i32 {main}({', '.join(f'ptr {base}' for base in bases)})")
+    lines += [f"  call void {module.runtime('vx_free')}(ptr {base})" for base in bases]
+    return [*lines, "  ret i32 %status", "}"]
 
 
 def _bodies(module: Module) -> list[str]:
@@ -129,6 +140,7 @@ def _function(module: Module, function: tree.Function) -> str:
     with fn.scope():
         for number, local in enumerate(function.params):
             params.append(_param(fn, local, f"%p{number}"))
+        params += arena_host.parameters(fn)
         _body(fn, function)
     kind = "void" if by_pointer else register(function.ret)
     inlining = " noinline" if len(fn.lines) > LONG_FUNCTION else ""

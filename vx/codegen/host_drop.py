@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from vx.codegen.host_arena import refuse_hidden
 from vx.codegen.host_function import Emitter, InMemory, Operand, Slot, View
 from vx.codegen.host_module import Module
 from vx.codegen.layout import is_aggregate
@@ -186,6 +187,8 @@ def drop_function(module: Module, type_: Type) -> str:
     elif isinstance(type_, tree.Struct):
         definition = module.program.structs[type_.key]
         if definition.drop is not None:
+            span = module.program.functions[definition.drop].span
+            refuse_hidden(module, definition.drop, "a destructor has no frame to place them in", span)
             lines.append(f"  call void {module.function(definition.drop)}(ptr %p)")
         fields = zip(module.layouts.field_offsets(type_), (t for _, t in definition.fields), strict=True)
         lines += _drop_parts(module, fields)

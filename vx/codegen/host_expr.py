@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from vx.codegen import host_scalar
+from vx.codegen import host_arena, host_scalar
 from vx.codegen.host_caller import note_call
 from vx.codegen.host_function import Emitter, Operand, View
 from vx.codegen.host_module import c_param, c_result, memory, register, returns_by_pointer
@@ -34,6 +34,7 @@ def string(fn: Emitter, node: tree.Str) -> Operand:
 
 
 def function_address(fn: Emitter, node: tree.FnAddr) -> Operand:
+    host_arena.refuse_hidden(fn.module, node.key, "who calls it through a pointer has no frame for them", node.span)
     return fn.module.function(node.key)
 
 
@@ -127,7 +128,7 @@ def _arguments(fn: Emitter, nodes: tuple[Value, ...]) -> list[str]:
 
 def call(fn: Emitter, node: tree.Call) -> Operand:
     """A call whose result is in a register."""
-    arguments = _arguments(fn, node.args)
+    arguments = [*_arguments(fn, node.args), *host_arena.arguments(fn, node)]
     note_call(fn, node)
     name = fn.module.function(node.key)
     text = f"call {register(node.type)} {name}({', '.join(arguments)})"
@@ -146,7 +147,7 @@ def call_into(fn: Emitter, node: tree.Call, address: str | None) -> None:
         if address is not None and not is_empty(node.type):
             fn.store(value, node.type, address)
         return
-    arguments = _arguments(fn, node.args)
+    arguments = [*_arguments(fn, node.args), *host_arena.arguments(fn, node)]
     result = address if address is not None else fn.storage(node.type)
     note_call(fn, node)
     fn.line(f"call void {fn.module.function(node.key)}({', '.join([f'ptr {result}', *arguments])})")
@@ -334,7 +335,9 @@ def leave(fn: Emitter, value: Value | None) -> None:
 
 
 def abort(fn: Emitter, node: tree.Abort) -> Operand:
-    if fn.function.asked is None:
+    if node.refuses:
+        fn.line(f"call void {fn.module.runtime('vx_refuse')}(ptr {fn.module.string(node.message)})")
+    elif fn.function.asked is None:
         message = fn.module.string(node.message + f" at {fn.module.where(node.span)}".encode())
         fn.line(f"call void {fn.module.runtime('vx_abort')}(ptr {message})")
     else:

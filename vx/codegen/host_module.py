@@ -10,12 +10,16 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from vx.admission.plan import Plan
+from vx.admission.tiles import Types
+from vx.codegen.host_arena import Arenas
 from vx.codegen.layout import Layouts, is_empty, is_view
 from vx.codegen.llvm_text import MEMORY, REGISTER, string_global, symbol
 from vx.codegen.prelude import HELPERS
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import Span
 from vx.kernels.region import LoweredRegion
+from vx.machine.machine import Machine
 from vx.runtime.abi import ENTRIES
 from vx.sema import tree
 from vx.sema.tree import Extern, Program, Scalar, Type
@@ -50,12 +54,15 @@ class ModelTable:
 @dataclass(frozen=True, slots=True)
 class HostOptions:
     """`strict_index`: check every dimension, not only that an element lies in its tensor. `sources`: for the
-    lines in messages. `model`: needed if the program uses model tensors."""
+    lines in messages. `model`: needed if the program uses model tensors. `plans`: of the program's roles, for
+    `machine`; without any, placed tensors come from the heap."""
 
     lower: LowerRegion
     sources: SourceMap
     strict_index: bool = False
     model: ModelTable | None = None
+    machine: Machine | None = None
+    plans: Sequence[Plan] = ()
 
 
 @dataclass(slots=True)
@@ -64,6 +71,8 @@ class Module:
 
     program: Program
     options: HostOptions
+    arenas: Arenas
+    tiles: Types
     layouts: Layouts
     strings: dict[bytes, str] = field(default_factory=dict)
     arrays: list[str] = field(default_factory=list)

@@ -200,7 +200,7 @@ def compute(fn: Emitter, node: Value) -> View:
     assert isinstance(node.type, Tensor)
     with fn.scope():
         value = _arithmetic(fn, node)
-        result = allocate(fn, node.type.elem, _extents(fn, value), node.span)
+        result = allocate(fn, node, _extents(fn, value))
         target = _fresh(fn, node.type, result, node.span)
         _run(fn, (tree.Assign(node.span, target, value),), node.span)
     return result
@@ -258,7 +258,7 @@ def _spawned_tensor(fn: Emitter, node: tree.Spawn, type_: Tensor) -> View:
         message = "a region cannot yield a tensor whose extents are known only at run time"
         help_text = "allocate the tensor before the region and assign to it inside"
         raise CompileError([Diagnostic("E0902", Level.ERROR, message, node.span, helps=(Help(help_text),))])
-    result = allocate(fn, type_.elem, extents, node.span)
+    result = allocate(fn, node, extents)
     target = _fresh(fn, type_, result, node.span)
     assert node.body.value is not None
     _run(fn, (*node.body.stmts, tree.Assign(node.body.span, target, node.body.value)), node.span)

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vx.admission import tiles
+from vx.codegen import host_arena
 from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, Lead, Operand, Shape, View
 from vx.codegen.layout import Size, descriptor_bytes, element_bytes, tensor_of
 from vx.codegen.llvm_text import INTEGERS, MEMORY, Int
+from vx.diagnostics.report import CompileError, Diagnostic, Level
 from vx.diagnostics.span import Span
 from vx.sema import tree
 from vx.sema.tree import UNSIGNED, PlaceNode, Scalar, Type, Value
@@ -329,12 +332,30 @@ def checked_bytes(fn: Emitter, elem: str, extents: Sequence[Int], span: Span) ->
     return total
 
 
-def allocate(fn: Emitter, elem: str, extents: Sequence[Int], span: Span, zeroed: bool = False) -> View:
-    """A new owned tensor."""
+def allocate(fn: Emitter, node: Value, extents: Sequence[Int], zeroed: bool = False) -> View:
+    """The tensor that a node makes: in its place of an arena, or in memory of its own."""
+    elem, span = tensor_of(node.type).elem, node.span
     size = checked_bytes(fn, elem, extents, span)
+    if fn.module.arenas.bank(node.type) is not None:
+        return dense_view(fn, elem, _in_arena(fn, node, size, zeroed), extents)
     note_place(fn, span)
     function = fn.module.runtime("vx_alloc_zero" if zeroed else "vx_alloc")
     return dense_view(fn, elem, fn.op(f"call ptr {function}(i64 {size})"), extents)
+
+
+def _in_arena(fn: Emitter, node: Value, size: Int, zeroed: bool) -> str:
+    data = host_arena.tile(fn, node)
+    assert data is not None, node
+    most = tiles.size_of(tensor_of(node.type), node.extents if isinstance(node, tree.TensorNew) else ()).bytes
+    if not isinstance(size, int):
+        require(fn, fn.op(f"icmp sle i64 {size}, {most}"), "a tensor larger than its bound", node.span)
+    elif size > most:
+        message = f"elements of type {tensor_of(node.type).elem} are packed, which this code cannot do yet"
+        raise CompileError([Diagnostic("E0902", Level.ERROR, message, node.span)])
+    if zeroed:
+        name = fn.module.declare("llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        fn.line(f"call void {name}(ptr {data}, i8 0, i64 {size}, i1 false)")
+    return data
 
 
 def copy_elements(fn: Emitter, target: View, source: View) -> None:
@@ -359,7 +380,7 @@ def copy_elements(fn: Emitter, target: View, source: View) -> None:
 def copy_of(fn: Emitter, node: tree.CopyTensor | tree.Transfer) -> View:
     """A new tensor with the contents of a view."""
     source = borrowed(fn, node.ref)
-    target = allocate(fn, source.elem, _extents_by_type(node.type, source), node.span)
+    target = allocate(fn, node, _extents_by_type(node.type, source))
     copy_elements(fn, target, source)
     return target
 
@@ -376,9 +397,9 @@ def tensor_new(fn: Emitter, node: tree.TensorNew) -> View:
     if node.items:
         return _from_items(fn, elem, extents, node)
     if node.fill is None or (isinstance(node.fill, tree.Const) and _is_zero_bits(node.fill)):
-        return allocate(fn, elem, extents, node.span, zeroed=node.init != "uninit")
+        return allocate(fn, node, extents, zeroed=node.init != "uninit")
     value = fn.scalar(node.fill)
-    view = allocate(fn, elem, extents, node.span)
+    view = allocate(fn, node, extents)
     _fill(fn, view, fn.in_memory(value, Scalar(elem)))
     return view
 
@@ -389,7 +410,7 @@ def _is_zero_bits(node: tree.Const) -> bool:
 
 def _from_items(fn: Emitter, elem: str, extents: Sequence[Int], node: tree.TensorNew) -> View:
     values = [fn.in_memory(fn.scalar(item), Scalar(elem)) for item in node.items]
-    view = allocate(fn, elem, extents, node.span)
+    view = allocate(fn, node, extents)
     kind = MEMORY[elem]
     if all(isinstance(item, tree.Const) for item in node.items):
         name = fn.module.array(kind, values)

@@ -7,7 +7,7 @@ enum is a 4-byte tag and then room for its largest payload; a tensor and a borro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vx.sema.tree import BITS, Enum, EnumDef, Never, Ptr, Ref, Scalar, Struct, StructDef, Tensor, Type, Void
@@ -68,6 +68,8 @@ class Layouts:
 
     structs: Mapping[str, StructDef]
     enums: Mapping[str, EnumDef]
+    planned: Callable[[Tensor], object] = lambda _: None
+    """Not None for a tensor that lies in an arena, which nobody frees one by one."""
     _sizes: dict[Type, Size] = field(default_factory=dict)
     _drops: dict[Type, bool] = field(default_factory=dict)
     _offsets: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -143,7 +145,7 @@ class Layouts:
 
     def _compute_drop(self, type_: Type) -> bool:
         if isinstance(type_, Tensor):
-            return True
+            return self.planned(type_) is None
         if isinstance(type_, Struct):
             definition = self.structs[type_.key]
             return definition.drop is not None or any(self.needs_drop(t) for _, t in definition.fields)
