@@ -123,7 +123,7 @@ def our_decode(program: vx.Program, case: Case, trace: Path) -> dict[str, Any]:
     if result.status:
         raise SystemExit(f"{PROGRAM.name} ended with status {result.status}: {result.stderr}")
     events = [json.loads(line) for line in trace.read_text().splitlines()]
-    times = {event["event"]: event["ns"] for event in events if event.get("name") == "decode"}
+    times = {event["edge"]: event["ns"] for event in events if event.get("name") == "decode"}
     ids = [int(word) for word in result.stdout.split()]
     if len(ids) != case.positions:
         raise SystemExit(f"{PROGRAM.name} printed {len(ids)} ids, not {case.positions}")

@@ -5,8 +5,7 @@
 | `// RUN: vx run %s [flags] [-- args]` | how to run it; without such a line: `vx run %s` |
 | `// RUN: not vx run %s …` | it must be refused, or end with a status other than 0 |
 | `// RUN: vxc %s … \\| FileCheck %s` | the same with the alias's flags; what follows `\\|` is implied |
-| `// CHECK: text` | the output contains these texts in this order; `{{…}}` is a regular expression |
-| `// CHECK-NEXT: text`, `// CHECK-NOT: text` | in the very next line; nowhere between its neighbours |
+| `// CHECK: text`, `// CHECK-NEXT: text`, … | what the output contains, in this order: see `filecheck.py` |
 | `// EXPECT: text` | somewhere in the output |
 | `// WARN: text` | in the code or message of a warning |
 | `// EXPECT-ERROR: CODE line:col` | the errors reported are exactly these |
@@ -90,42 +89,3 @@ def _error(line: str) -> tuple[str, int, int]:
     if match is None:
         raise ValueError(f"`// EXPECT-ERROR: {line}` is not CODE line:col")
     return match[1], int(match[2]), int(match[3])
-
-
-def failures(checks: tuple[tuple[str, str], ...], output: str) -> str | None:
-    """Why `output` does not satisfy the CHECK lines, or None."""
-    text = "\n".join(_squeezed(line) for line in output.splitlines())
-    at = 0
-    forbidden: list[str] = []
-    for kind, wanted in checks:
-        if kind == "CHECK-NOT":
-            forbidden.append(wanted)
-            continue
-        hit = _pattern(wanted).search(text, at)
-        if hit is None:
-            return f"{kind}: {wanted!r} not found after {text[:at][-60:]!r}"
-        between = text[at : hit.start()]
-        if kind == "CHECK-NEXT" and between.count("\n") != 1:
-            return f"CHECK-NEXT: {wanted!r} is not on the next line"
-        wrong = _forbidden(forbidden, between)
-        if wrong is not None:
-            return wrong
-        forbidden = []
-        at = hit.end()
-    return _forbidden(forbidden, text[at:])
-
-
-def _forbidden(wanted: list[str], text: str) -> str | None:
-    for item in wanted:
-        if _pattern(item).search(text):
-            return f"CHECK-NOT: {item!r} was found"
-    return None
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    parts = re.split(r"\{\{(.*?)\}\}", _squeezed(text))
-    return re.compile("".join(part if odd % 2 else re.escape(part) for odd, part in enumerate(parts)))
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"[ \t]+", " ", text).strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from expectations import Command, failures, read
+from expectations import Command, read
 
 
 def test_lines_are_read() -> None:
@@ -22,38 +22,6 @@ def test_lines_are_read() -> None:
 
 def test_without_a_run_line_the_program_is_run() -> None:
     assert read("fn main() -> i32 { 0 }", "p.vx").commands == (Command(("vx", "run", "p.vx"), False),)
-
-
-OUTPUT = "one\ntwo   2\nthree\nfour\n"
-
-
-@pytest.mark.parametrize(
-    "checks",
-    [
-        (("CHECK", "one"), ("CHECK", "four")),
-        (("CHECK", "two 2"), ("CHECK-NEXT", "three")),
-        (("CHECK", "t{{w.}}"),),
-        (("CHECK", "one"), ("CHECK-NOT", "five"), ("CHECK", "two")),
-        (("CHECK-NOT", "five"),),
-    ],
-)
-def test_met(checks: tuple[tuple[str, str], ...]) -> None:
-    assert failures(checks, OUTPUT) is None
-
-
-@pytest.mark.parametrize(
-    "checks",
-    [
-        (("CHECK", "four"), ("CHECK", "one")),
-        (("CHECK", "one"), ("CHECK-NEXT", "three")),
-        (("CHECK", "t{{x.}}"),),
-        (("CHECK", "one"), ("CHECK-NOT", "two"), ("CHECK", "three")),
-        (("CHECK-NOT", "four"),),
-        (("CHECK", "one"), ("CHECK", "one")),
-    ],
-)
-def test_missed(checks: tuple[tuple[str, str], ...]) -> None:
-    assert failures(checks, OUTPUT) is not None
 
 
 def test_a_malformed_error_line_is_refused() -> None:

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 import pytest
-from expectations import Command, Expectations, failures, read
+from expectations import Command, Expectations, read
+from filecheck import failures
 
 import vx
 from vx.api import CheckResult, RunResult

@@ -21,7 +21,7 @@ CLI_HEAD = """# Command line
 
 Exit status: 0 success · 1 the program was refused · 2 wrong usage · 70 the compiler is at fault (it says what to
 report) · 74 the output cannot be written · 130 interrupted · 141 nobody reads the output. `vx run` ends with the
-status of the program, which is 101 if the program aborts and 102 if its output cannot be written. `NO_COLOR` and anything that is not a terminal get plain text. `vxc --help` shows the alias's flags.
+status of the program, which is 101 if the program aborts, 102 if its output cannot be written, and 103 if it enters a role that is not part of the build. `NO_COLOR` and anything that is not a terminal get plain text. `vxc --help` shows the alias's flags.
 """
 
 DIAGNOSTICS_HEAD = """# Diagnostics

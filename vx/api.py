@@ -140,6 +140,7 @@ def compile(
     target: str | None = None,
     roles: Sequence[str] | None = None,
     reserve: str | None = None,
+    devices: str | None = None,
     pedantic: bool = False,
 ) -> Program:
     """Build a program, or find its build in the cache. Raises `CompileError` if it is refused.
@@ -150,7 +151,7 @@ def compile(
 
     if opt_level not in range(4):
         raise ValueError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
-    options = _options(model, machine, host, consts, opt_level, strict_index, target, roles, reserve)
+    options = _options(model, machine, host, consts, opt_level, strict_index, target, roles, reserve, devices)
     built = driver.build(fspath(path), options, SourceMap(), Reporter())
     found = tuple(built.diagnostics) if pedantic else without_pedantic(built.diagnostics)
     return Program(fspath(path), built.executable, built.key, built.cached, built.model_dir, found)
@@ -166,8 +167,11 @@ def _options(
     target: str | None,
     roles: Sequence[str] | None,
     reserve: str | None,
+    devices: str | None = None,
 ) -> Options:
-    """Raises `ValueError` for a malformed reserve."""
+    """Raises `ValueError` for a malformed reserve or an unknown stand-in."""
+    if devices not in (None, "host"):
+        raise ValueError(f"devices is None or 'host', not {devices!r}")
     options = Options(
         opt_level,
         strict_index,
@@ -178,6 +182,7 @@ def _options(
         target,
         None if roles is None else tuple(roles),
         reserve,
+        devices,
     )
     check_reserve(options)
     return options

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,15 +22,16 @@ from vx.options import Options
 if TYPE_CHECKING:
     from vx.admission.plan import Plan
     from vx.codegen.host import HostModule
-    from vx.codegen.host_module import ModelTable
+    from vx.codegen.host_module import HostOptions, LowerRegion, ModelTable
     from vx.codegen.target import Target
     from vx.diagnostics.report import Diagnostic, Reporter
     from vx.diagnostics.source import SourceMap
     from vx.diagnostics.span import Span
     from vx.kernels.ir import Region
+    from vx.kernels.region import LoweredRegion
     from vx.machine.machine import Machine
     from vx.model.info import ModelInfo
-    from vx.sema.tree import Program
+    from vx.sema.tree import Block, Function, Program
     from vx.syntax.ast import Module
 
 SPLIT_LENGTH = 4000
@@ -66,6 +67,8 @@ class Checked:
     typed: Typed
     plans: tuple[Plan, ...]
     host: HostModule
+    stand_in: bool = False
+    """Whether memory of the host stands in for the devices."""
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -82,6 +85,11 @@ class Built:
     cached: bool
     model_dir: str | None
     diagnostics: Sequence[Diagnostic]
+
+    @property
+    def record(self) -> Path:
+        """The record of its admission, `vx-diagnostics-v1`."""
+        return self.executable.parent / buildcache.RECORD
 
 
 def parse(path: str, sources: SourceMap, reporter: Reporter) -> Module:
@@ -105,7 +113,15 @@ def type_check(path: str, options: Options, sources: SourceMap, reporter: Report
     reporter.abort_if_errors()
     model = _model_info(options)
     consts = dict(options.consts)
-    program = check_program(path, machine=machine, model=model, consts=consts, reporter=reporter, sources=sources)
+    program = check_program(
+        path,
+        machine=machine,
+        model=model,
+        consts=consts,
+        reporter=reporter,
+        sources=sources,
+        roles=options.roles,
+    )
     reporter.abort_if_errors()
     assert program is not None
     check_borrows(program, reporter)
@@ -113,14 +129,44 @@ def type_check(path: str, options: Options, sources: SourceMap, reporter: Report
     return Typed(program, program.machine or machine, target, model if program.uses_model else None, sources)
 
 
-def admit_roles(typed: Typed, options: Options, reporter: Reporter) -> tuple[Plan, ...]:
-    """The plan of every role that is compiled. What does not fit is reported, nothing is raised for it."""
+def admit_roles(typed: Typed, options: Options, reporter: Reporter, role: str | None = None) -> tuple[Plan, ...]:
+    """The plan of every role that is compiled, or of one. What does not fit is reported, nothing is raised for it.
+
+    Kernels are formed before, since what they need beside their tensors counts. Raises `CompileError` if that fails.
+    """
+    return _admitted(typed, options, reporter, role)[0]
+
+
+def _admitted(
+    typed: Typed, options: Options, reporter: Reporter, role: str | None = None
+) -> tuple[tuple[Plan, ...], HostOptions]:
+    """The plans, and what writes host code with the same kernels."""
     from vx.admission.check import admit, roles
     from vx.admission.plan import Limits
+    from vx.codegen.host import emit_host
+    from vx.codegen.host_module import HostOptions
+    from vx.kernels.lower import lower_region
 
-    limits = Limits(reserve=options.reserved())
     program = typed.program
-    return tuple(admit(program, typed.machine, reporter, role, limits) for role in roles(program))
+    lower = _remembering(partial(lower_region, where=typed.where, strict_index=options.strict_index))
+    settings = HostOptions(lower, typed.sources, options.strict_index, _model_table(typed), typed.machine)
+    with _reported(reporter):
+        limits = Limits(options.reserved(), emit_host(program, settings).scratch)
+    names = roles(program) if role is None else (role,)
+    plans = tuple(admit(program, typed.machine, reporter, name, limits) for name in names)
+    return plans, replace(settings, plans=plans, stand_in=options.devices == "host")
+
+
+def _remembering(lower: LowerRegion) -> LowerRegion:
+    """The same, with each region formed once: names are the same each time that host code is written."""
+    known: dict[str, LoweredRegion] = {}
+
+    def remembered(program: Program, function: Function, block: Block, name: str) -> LoweredRegion:
+        if name not in known:
+            known[name] = lower(program, function, block, name)
+        return known[name]
+
+    return remembered
 
 
 def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -> Checked:
@@ -130,17 +176,13 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     passes: `require_admitted` is for whoever goes on to build it.
     """
     from vx.codegen.host import emit_host
-    from vx.codegen.host_module import HostOptions
-    from vx.kernels.lower import lower_region
 
     typed = type_check(path, options, sources, reporter)
-    plans = admit_roles(typed, options, reporter)
+    plans, settings = _admitted(typed, options, reporter)
     reporter.abort_if_errors()
-    lower = partial(lower_region, where=typed.where, strict_index=options.strict_index)
-    settings = HostOptions(lower, sources, options.strict_index, _model_table(typed), typed.machine, plans)
     with _reported(reporter):
         host = emit_host(typed.program, settings)
-    return Checked(typed, plans, host)
+    return Checked(typed, plans, host, settings.stand_in)
 
 
 def require_admitted(checked: Checked, reporter: Reporter) -> None:
@@ -169,7 +211,7 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
 
     typed = checked.typed
     require_admitted(checked, reporter)
-    check_execution(typed.program, typed.machine, typed.target.arch, reporter)
+    check_execution(typed.program, typed.machine, typed.target.arch, checked.stand_in, reporter)
     reporter.abort_if_errors()
     with _reported(reporter), recursion_room():
         _require_weights(typed)
@@ -217,7 +259,10 @@ def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     dependencies = [*_source_dependencies(checked.typed, sources), *(before if uses_model else ())]
     key = buildcache.build_key(options, dependencies, compiler)
     texts = translate(checked, reporter)
-    executable = buildcache.find_build(key) or _compile(texts, checked.typed.target, options.opt_level, key)
+    executable = buildcache.find_build(key)
+    if executable is None:
+        record = _record(checked, path, options, reporter)
+        executable = _compile(texts, checked.typed.target, options.opt_level, key, record)
     if uses_model and before != _model_dependencies(model_dir):
         _refuse("E9032", f"the model directory `{model_dir}` changed during the build", "build again")
     used_model = model_dir if uses_model else None
@@ -235,7 +280,17 @@ def cached_build(path: str, options: Options) -> Built | None:
     return Built(entry.executable, entry.key, True, entry.model_dir, _diagnostics(entry.diagnostics))
 
 
-def _compile(texts: Sequence[str], target: Target, opt_level: int, key: str) -> Path:
+def _record(checked: Checked, path: str, options: Options, reporter: Reporter) -> str:
+    """The record of an admitted program, with names of files and no paths: it travels with the build."""
+    from vx.admission.record import Check, admission_record
+
+    typed = checked.typed
+    machine = None if options.machine is None else os.path.basename(options.machine)
+    found = (reporter.diagnostics, typed.sources, typed.machine, typed.program, checked.plans)
+    return admission_record(Check(path, machine, *found, bare=True))
+
+
+def _compile(texts: Sequence[str], target: Target, opt_level: int, key: str, record: str) -> Path:
     from vx.codegen.compile import compile_modules
     from vx.codegen.link import link_executable
 
@@ -243,6 +298,7 @@ def _compile(texts: Sequence[str], target: Target, opt_level: int, key: str) -> 
     try:
         objects = compile_modules(texts, target, opt_level)
         link_executable(objects, space.program, target)
+        space.record.write_text(record, encoding="utf-8")
         return buildcache.store(space, key)
     except BaseException:
         buildcache.discard(space)

@@ -27,7 +27,9 @@ from vx.options import Options
 KEPT_BUILDS = 256
 """Builds kept; the least recently used are removed when there are more."""
 
-_FORMAT = 1
+RECORD = "admission.json"
+"""The record of a build's admission, beside its executable."""
+_FORMAT = 2
 _ABANDONED_S = 24 * 3600.0
 _HEADER_LIMIT = 1 << 26
 _TOOLS = ("llvmlite", "ziglang")
@@ -128,13 +130,17 @@ def find_build(key: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder of one running build; `program` is where its executable is to be written."""
+    """A folder of one running build; `program` and `record` are to be written."""
 
     folder: Path
 
     @property
     def program(self) -> Path:
         return self.folder / "program"
+
+    @property
+    def record(self) -> Path:
+        return self.folder / RECORD
 
 
 def workspace() -> Workspace:

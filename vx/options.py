@@ -11,16 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vx import resources
+
 if TYPE_CHECKING:
     from vx.machine.machine import Reserve
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`machine` and `host` are machine files (`host` may be "default"), `model` a model directory, `consts`
-    overrides of the program's constants as written, `target` a target's name, `roles` the names of the roles to
-    compile, `reserve` what a deployment keeps of a device's memory, such as `8%` or `2 GiB`. None: the default
-    of each."""
+    """`machine` and `host` are machine files or names of the fleet (`host` may be "default"), `model` a model
+    directory, `consts` overrides of the program's constants as written, `target` a target's name, `roles` the names
+    of the roles to compile, `reserve` what a deployment keeps of a device's memory, such as `8%` or `2 GiB`,
+    `devices` "host" if memory of this host is to stand in for the devices. None: the default of each."""
 
     opt_level: int = 3
     strict_index: bool = False
@@ -31,20 +33,22 @@ class Options:
     target: str | None = None
     roles: tuple[str, ...] | None = None
     reserve: str | None = None
+    devices: str | None = None
 
     def canonical(self) -> dict[str, object]:
         """The options as plain data with absolute paths: equal for equal compilations."""
-        host = self.host if self.host == "default" else _absolute(self.host)
+        host = self.host if self.host == "default" else _machine(self.host)
         return {
             "opt_level": self.opt_level,
             "strict_index": self.strict_index,
-            "machine": _absolute(self.machine),
+            "machine": _machine(self.machine),
             "host": host,
             "model": _absolute(self.model),
             "consts": sorted(self.consts),
             "target": self.target,
             "roles": None if self.roles is None else sorted(self.roles),
             "reserve": self.reserve,
+            "devices": self.devices,
         }
 
     def reserved(self) -> Reserve | None:
@@ -101,6 +105,10 @@ def consts_of(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 def _literal(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _machine(name: str | None) -> str | None:
+    return None if name is None else _absolute(str(resources.machine_file(name)))
 
 
 def _absolute(path: str | None) -> str | None:

@@ -22,3 +22,20 @@ def directory(kind: str) -> Path:
 def find(kind: str, *parts: str) -> Path:
     """The path of one file or folder in `directory(kind)`."""
     return directory(kind).joinpath(*parts)
+
+
+def machine_file(name: str) -> Path:
+    """The machine file that `--machine` or `--host` names: the path of one, else one of the fleet, by its name
+    there (`h200`, `published/h200`). A name that is neither is given back as the path it could be."""
+    path = Path(name)
+    if path.is_absolute() or path.is_file():
+        return path
+    shipped = (find("fleet", name), find("fleet", f"{name}.vx"))
+    return next((found for found in shipped if found.is_file()), path)
+
+
+def fleet() -> list[str]:
+    """The names of the machine files that ship, without the parts that they import."""
+    root = directory("fleet")
+    names = (path.relative_to(root) for path in root.rglob("*.vx"))
+    return sorted(name.with_suffix("").as_posix() for name in names if name.parts[0] != "parts")

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from vx.admission.plan import Bank, Call, Frame, Home, Plan
 from vx.sema import tree
-
-MAX_TURNS = 3
 
 
 @dataclass(eq=False)
@@ -30,12 +28,21 @@ class Tile:
 
 @dataclass(eq=False)
 class Record:
-    """A struct value: tiles and records by field number, where fields have any."""
+    """A struct or enum value that owns tiles or whose drop runs a function: what it holds, by field number."""
 
+    type: tree.Struct | tree.Enum
     fields: dict[int, Value]
+    tag: int = 0
 
 
 Value = Tile | Record | None
+
+MAX_TURNS = 3
+MAX_LOOP = 20
+MAX_DEPTH = 40
+TEMPORARY = -1
+"""Where the temporary stands whose field is taken."""
+NOTHING: Mapping[int, Value] = {}
 
 
 class Break(Exception):
@@ -44,6 +51,10 @@ class Break(Exception):
 
 class Continue(Exception):
     pass
+
+
+class Endless(Exception):
+    """A loop or recursion that has not ended yet: enough has been seen."""
 
 
 class Return(Exception):
@@ -62,6 +73,7 @@ class Activation:
     """Addresses that the caller gives for the leaves of the result."""
     homes: dict[tuple[int, int, bool], Home]
     calls: dict[int, Call]
+    drops: dict[str, Call]
     read: set[int]
     locals: dict[int, Value] = field(default_factory=dict)
     scopes: list[list[int]] = field(default_factory=list)
@@ -76,11 +88,14 @@ class Interpreter:
         self.live: dict[Bank, list[Tile]] = defaultdict(list)
         self.most: dict[Bank, int] = defaultdict(int)
         self.births = 0
+        self.depth = 0
 
     def run(self, role: str) -> None:
         start = {arena.bank: arena.workspace for arena in self.plan.arenas}
-        value = self.call(role, [], start, [])
-        self.drop(value)
+        try:
+            assert self.call(role, [], start, []) is None
+        except Endless:
+            return
         assert not any(self.live.values()), "everything is freed in the end"
 
     # ---- tiles ----
@@ -90,7 +105,8 @@ class Interpreter:
         assert arena is not None and arena.bytes is not None
         assert address >= 0 and address + size <= arena.bytes, f"{what} is outside of the arena"
         for other in self.live[bank]:
-            apart = address + size <= other.address or other.address + other.size <= address
+            empty = size == 0 or other.size == 0
+            apart = empty or address + size <= other.address or other.address + other.size <= address
             assert apart, f"{what} at {address} overlaps {other.what} at {other.address}"
         self.live[bank].append(tile)
         held = sum(other.size for other in self.live[bank])
@@ -99,14 +115,38 @@ class Interpreter:
         self.births += 1
         return tile
 
-    def drop(self, value: Value) -> None:
+    def drop(self, act: Activation, value: Value) -> None:
+        """A value dies in a running function: its own `drop` runs first, then its fields die."""
         if isinstance(value, Tile) and value.live:
             value.live = False
             self.live[value.bank].remove(value)
         elif isinstance(value, Record):
+            key = self.program.structs[value.type.key].drop if isinstance(value.type, tree.Struct) else None
+            if key is not None:
+                self.call(key, [None], self.base(act, act.drops.get(key)), [])
             for inner in value.fields.values():
-                self.drop(inner)
+                self.drop(act, inner)
             value.fields.clear()
+
+    def base(self, act: Activation, call: Call | None) -> dict[Bank, int]:
+        """Where the frame of a callee starts; none for one that places nothing."""
+        return {bank: act.base[bank] + at for bank, at in call.base.items()} if call else {}
+
+    def tracked(self, type_: tree.Type) -> bool:
+        """Whether a value of this type owns tiles, or its drop runs a function."""
+        if isinstance(type_, tree.Struct):
+            found = self.program.structs[type_.key]
+            return found.drop is not None or any(self.tracked(inner) for _, inner in found.fields)
+        if isinstance(type_, tree.Enum):
+            return any(self.tracked(inner) for _, items in self.program.enums[type_.key].variants for inner in items)
+        return isinstance(type_, tree.Tensor) and type_.place is not None
+
+    def runs(self, type_: tree.Type) -> bool:
+        """Whether dropping a value of this type runs a function."""
+        if not isinstance(type_, tree.Struct):
+            return False
+        found = self.program.structs[type_.key]
+        return found.drop is not None or any(self.runs(inner) for _, inner in found.fields)
 
     def leaves(self, type_: tree.Type) -> list[tree.Tensor]:
         if isinstance(type_, tree.Tensor):
@@ -122,6 +162,17 @@ class Interpreter:
             return [tile for index in sorted(value.fields) for tile in self.tiles_of(value.fields[index])]
         return []
 
+    def size(self, tensor: tree.Tensor) -> int:
+        """Bytes; an extent that is only bounded is any up to its bound, most often that."""
+        count = 1
+        for dim in tensor.dims:
+            if isinstance(dim, int):
+                count *= dim
+            else:
+                assert dim.bound is not None
+                count *= self.random.choice([dim.bound, dim.bound, self.random.randrange(dim.bound + 1)])
+        return (tree.BITS[tensor.elem] * count + 7) // 8
+
     def home(self, act: Activation, node: tree.Value | tree.Land, number: int, hop: bool = False) -> int:
         found = act.homes[id(node), number, hop]
         if found.slot is None:
@@ -134,21 +185,22 @@ class Interpreter:
         """A new tile for the value of a node whose type is a placed tensor."""
         type_ = node.type
         assert isinstance(type_, tree.Tensor) and type_.place is not None
-        count = 1
-        for dim in type_.dims:
-            assert isinstance(dim, int)
-            count *= dim
-        size = (tree.BITS[type_.elem] * count + 7) // 8
         bank = Bank(type_.place.space, type_.place.instance)
         what = f"a tile of {act.function.key} at {node.span.start}"
-        return self.birth(bank, self.home(act, node, 0), size, what)
+        address = self.home(act, node, 0)
+        assert address % max(1, tree.BITS[type_.elem] // 8) == 0, f"{what} is not aligned"
+        return self.birth(bank, address, self.size(type_), what)
 
     # ---- functions ----
     def call(self, key: str, args: list[Value], base: dict[Bank, int], results: list[int]) -> Value:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Endless
         function, frame = self.program.functions[key], self.frames[key]
         homes = {(id(home.node), home.number, home.kind.value == "hop"): home for home in frame.homes}
-        calls = {id(call.node): call for call in frame.calls}
-        act = Activation(function, frame, base, results, homes, calls, set(reads(function.body)))
+        calls = {id(call.node): call for call in frame.calls if call.node is not None}
+        drops = {call.callee: call for call in frame.calls if call.node is None}
+        act = Activation(function, frame, base, results, homes, calls, drops, set(reads(function.body)))
         act.scopes.append(list(function.params))
         act.hops.append({})
         act.locals.update(zip(function.params, args, strict=True))
@@ -157,16 +209,19 @@ class Interpreter:
         except Return as returned:
             value = returned.value
         self.leave(act)
+        self.depth -= 1
         return value
 
     def leave(self, act: Activation) -> None:
         for id_ in reversed(act.scopes.pop()):
-            self.drop(act.locals.pop(id_, None))
+            self.drop(act, act.locals.pop(id_, None))
         for tile in act.hops.pop().values():
-            self.drop(tile)
+            self.drop(act, tile)
 
-    def block(self, act: Activation, block: tree.Block) -> Value:
-        act.scopes.append([])
+    def block(self, act: Activation, block: tree.Block, bound: Mapping[int, Value] = NOTHING) -> Value:
+        """A block, which owns what is bound before it."""
+        act.scopes.append(list(bound))
+        act.locals.update(bound)
         act.hops.append({})
         outer, act.temps = act.temps, []
         try:
@@ -180,16 +235,15 @@ class Interpreter:
             self.leave(act)
 
     def end_statement(self, act: Activation) -> None:
-        for value in act.temps:
-            self.drop(value)
-        act.temps.clear()
+        while act.temps:
+            self.drop(act, act.temps.pop())
 
     # ---- statements ----
     def stmt(self, act: Activation, stmt: tree.StmtNode) -> None:
         match stmt:
             case tree.Let(id=id_, value=value):
                 found = self.value(act, value)
-                if found is not None and id_ not in act.read:
+                if found is not None and id_ not in act.read and not self.runs(act.function.locals[id_].type):
                     act.temps.append(found)
                 else:
                     act.scopes[-1].append(id_)
@@ -218,38 +272,46 @@ class Interpreter:
         holder, index = self.holder(act, target)
         if holder is None:
             assert isinstance(target, tree.Local)
-            self.drop(act.locals.get(target.id))
+            self.drop(act, act.locals.get(target.id))
             act.locals[target.id] = value
         else:
-            self.drop(holder.fields.get(index))
+            self.drop(act, holder.fields.get(index))
             holder.fields[index] = value
 
     def loop(self, act: Activation, stmt: tree.While | tree.Loop | tree.For) -> None:
         turns = 0
-        while isinstance(stmt, tree.Loop) or turns < self.random.randrange(MAX_TURNS + 1):
+        if isinstance(stmt, tree.For):
+            self.part(act, (stmt.low, stmt.high))
+        while True:
             turns += 1
             if isinstance(stmt, tree.While):
                 self.part(act, stmt.cond)
+                self.end_statement(act)
+            if not isinstance(stmt, tree.Loop) and turns > self.random.randrange(MAX_TURNS + 1):
+                return
             try:
                 self.block(act, stmt.body)
             except Break:
                 return
             except Continue:
                 continue
-            if turns > 20:
-                raise Return(None)
+            if turns > MAX_LOOP:
+                raise Endless
 
     # ---- values ----
     def value(self, act: Activation, value: tree.Value) -> Value:
         """The value, owned by whoever asks."""
         match value:
             case tree.Read(place=place, move=move):
-                return self.take(act, place) if move and self.leaves(value.type) else self.visit(act, place)
+                return self.take(act, place) if move and self.tracked(value.type) else self.visit(act, place)
             case tree.Call():
                 return self.called(act, value)
-            case tree.StructLit(values=values, order=order):
+            case tree.StructLit(type=tree.Struct() as type_, values=values, order=order):
                 found = dict(zip(order, self.values(act, [values[index] for index in order]), strict=True))
-                return Record({i: v for i, v in found.items() if v is not None}) if self.leaves(value.type) else None
+                return Record(type_, _present(found)) if self.tracked(type_) else None
+            case tree.EnumLit(type=tree.Enum() as type_, values=values, variant=variant):
+                found = dict(enumerate(self.values(act, values)))
+                return Record(type_, _present(found), variant) if self.tracked(type_) else None
             case tree.IfExpr() | tree.Match() | tree.BlockExpr() | tree.Spawn():
                 return self.chosen(act, value)
             case tree.ReturnExpr(value=inner):
@@ -271,11 +333,22 @@ class Interpreter:
                 self.part(act, cond)
                 block = self.random.choice([then, orelse])
                 return None if block is None else self.block(act, block)
-            case tree.Match(scrutinee=scrutinee, arms=arms):
-                self.part(act, scrutinee)
-                return self.block(act, self.random.choice(arms).body)
+            case tree.Match():
+                return self.matched(act, value)
             case tree.BlockExpr(block=block) | tree.Spawn(body=block):
                 return self.block(act, block)
+
+    def matched(self, act: Activation, match: tree.Match) -> Value:
+        found = self.value(act, match.scrutinee)
+        arms = [arm for arm in match.arms if not isinstance(arm.pattern, tree.TagPattern) or not _differs(found, arm)]
+        arm = self.random.choice(arms[:1] if isinstance(found, Record) else arms)
+        if isinstance(arm.pattern, tree.AnyPattern) and arm.pattern.binding is not None:
+            return self.block(act, arm.body, {arm.pattern.binding: found})
+        act.temps.append(found)
+        bindings = arm.pattern.bindings if isinstance(arm.pattern, tree.TagPattern) else ()
+        payload = found.fields if isinstance(found, Record) else {}
+        bound = {id_: payload.pop(i, None) for i, id_ in enumerate(bindings) if id_ is not None}
+        return self.block(act, arm.body, bound)
 
     def values(self, act: Activation, nodes: Sequence[tree.Value]) -> list[Value]:
         """Several values in turn; leaving in between drops those that are there already."""
@@ -284,8 +357,8 @@ class Interpreter:
             for node in nodes:
                 found.append(self.value(act, node))
         except (Break, Continue, Return):
-            for value in found:
-                self.drop(value)
+            for value in reversed(found):
+                self.drop(act, value)
             raise
         return found
 
@@ -293,8 +366,7 @@ class Interpreter:
         if call.key not in self.frames:
             return None
         args = self.values(act, call.args)
-        frame_call = act.calls.get(id(call))
-        base = {bank: act.base[bank] + at for bank, at in frame_call.base.items()} if frame_call else {}
+        base = self.base(act, act.calls.get(id(call)))
         addresses = []
         for number, _ in enumerate(self.leaves(call.type)):
             made = (id(call), number, False) in act.homes
@@ -308,7 +380,7 @@ class Interpreter:
                 home = act.homes[id(node), number, True]
                 assert home.slot is not None
                 slot, here = act.frame.slots[home.slot], act.hops[-1]
-                self.drop(here.get((id(node), number)))
+                self.drop(act, here.get((id(node), number)))
                 tile = self.birth(slot.bank, act.base[slot.bank] + slot.offset, slot.bytes, "a hop")
                 here[id(node), number] = tile
 
@@ -335,24 +407,41 @@ class Interpreter:
     # ---- places ----
     def holder(self, act: Activation, place: tree.PlaceNode) -> tuple[Record | None, int]:
         """The record that a place is a field of, or None for a whole local."""
-        if isinstance(place, tree.Local):
+        if isinstance(place, tree.Local | tree.Temp):
             return None, 0
         assert isinstance(place, tree.Field)
         outer, index = self.holder(act, place.base)
         if outer is None:
-            assert isinstance(place.base, tree.Local)
-            record = act.locals[place.base.id]
+            record = act.locals[place.base.id if isinstance(place.base, tree.Local) else TEMPORARY]
         else:
             record = outer.fields[index]
         assert isinstance(record, Record)
         return record, place.index
 
     def take(self, act: Activation, place: tree.PlaceNode) -> Value:
-        holder, index = self.holder(act, place)
-        if holder is None:
-            assert isinstance(place, tree.Local)
+        if isinstance(place, tree.Temp):
+            return self.value(act, place.value)
+        if isinstance(place, tree.Local):
             return act.locals.pop(place.id)
+        assert isinstance(place, tree.Field)
+        root: tree.PlaceNode = place
+        while isinstance(root, tree.Field):
+            root = root.base
+        if isinstance(root, tree.Temp):
+            act.temps.append(self.value(act, root.value))
+            act.locals[TEMPORARY] = act.temps[-1]
+        holder, index = self.holder(act, place)
+        assert holder is not None
         return holder.fields.pop(index)
+
+
+def _present(found: Mapping[int, Value]) -> dict[int, Value]:
+    return {index: value for index, value in found.items() if value is not None}
+
+
+def _differs(value: Value, arm: tree.Arm) -> bool:
+    """Whether a variant that is known does not match a pattern."""
+    return isinstance(value, Record) and isinstance(arm.pattern, tree.TagPattern) and value.tag != arm.pattern.tag
 
 
 def reads(node: object) -> Iterator[int]:

@@ -366,7 +366,7 @@ fn helper() -> void { let a = tile(); read(&a); }
 
 
 def test_each_role_is_admitted_by_itself(tmp_path: Path) -> None:
-    text = whole(ROLES + "fn main() -> i32 { first(); second(); 0 }")
+    text = whole(ROLES + "fn main() -> i32 { if 1 < 2 { first(); } else { second(); } 0 }")
     assert plan_of(tmp_path, text, machine(TILE), "first")[0].verdict is Verdict.ADMITTED
     plan, found = plan_of(tmp_path, text, machine(TILE), "second")
     assert plan.verdict is Verdict.REJECTED and errors(found) == ["E6010"]

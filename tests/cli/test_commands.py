@@ -82,6 +82,8 @@ def test_vxc_flags() -> None:
     assert found == vxc.Invocation("p.vx", Options(3, False, "m.vx", "default"), "run-jit", None, "-", ("-x",))
     assert vxc.parse(["--diagnostics-json", "out.json", "p.vx"]).json == "out.json"
     assert vxc.parse(["--diagnostics-json=out", "p.vx"]).json == "out"
+    assert vxc.parse(["p.vx", "--diagnostics-json", "out"]).json == "out"
+    assert vxc.parse(["p.vx", "--diagnostics-json", "-"]).json == "-"
     assert vxc.parse(["--diagnostics-json", "p.vx"]).program == "p.vx"
     assert vxc.parse(["p.vx", "--action", "emit-llvm", "-o", "p.ll"]).output == "p.ll"
     with pytest.raises(SystemExit) as ending:
@@ -209,6 +211,14 @@ def test_formats_are_on_stdout(wrong: str, format_: str) -> None:
 
     done = run_vx("check", wrong, "--format", format_)
     assert done.returncode == ERRORS and json.loads(done.stdout)
+
+
+def test_sarif_has_the_verdict(hello: str, wrong: str) -> None:
+    import json
+
+    for program, verdict in ((hello, "admitted"), (wrong, "rejected")):
+        (run,) = json.loads(run_vx("check", program, "--format", "sarif").stdout)["runs"]
+        assert run["properties"]["verdict"] == verdict and run["properties"]["file"] == program
 
 
 def test_build_leaves_an_executable(hello: str, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_memory(name: str, tmp_path: Path, runtime: list[Path]) -> None:
         file.write_bytes(data)
     inputs = map(str, (*objects, *runtime))
     linked = subprocess.run(
-        ["gcc", "-fsanitize=address", *inputs, "-o", "program", "-lm", "-lpthread"],
+        ["gcc", "-fsanitize=address", *inputs, "-o", "program", "-lm", "-lpthread", "-ldl"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if "asan" in linked.stderr:

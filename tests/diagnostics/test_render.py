@@ -1,13 +1,11 @@
-"""Diagnostics as text, JSON and SARIF."""
+"""Diagnostics as text and JSON."""
 
 from __future__ import annotations
 
 import json
 from textwrap import dedent
 
-import jsonschema
-
-from vx.diagnostics.render import render_json, render_sarif, render_text
+from vx.diagnostics.render import render_json, render_text
 from vx.diagnostics.report import Diagnostic, Help, Label, Level
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import Span
@@ -162,93 +160,7 @@ def test_json() -> None:
     assert json.loads(render_json([], sources())) == {"diagnostics": []}
 
 
-def _object(required: dict[str, object], optional: dict[str, object] | None = None) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _array(items: dict[str, object], least: int = 0) -> dict[str, object]:
-    return {"type": "array", "items": items, "minItems": least}
-
-
-_STRING: dict[str, object] = {"type": "string"}
-_POSITION: dict[str, object] = {"type": "integer", "minimum": 1}
-_MESSAGE = _object({"text": _STRING})
-_ARTIFACT = _object({"uri": {"type": "string", "pattern": "^[A-Za-z0-9%/._~:-]*$"}})
-_REGION = _object(dict.fromkeys(("startLine", "startColumn", "endLine", "endColumn"), _POSITION))
-_LOCATION = _object(
-    {"physicalLocation": _object({"artifactLocation": _ARTIFACT, "region": _REGION})},
-    {"id": {"type": "integer", "minimum": 0}, "message": _MESSAGE},
-)
-_FIX = _object(
-    {
-        "description": _MESSAGE,
-        "artifactChanges": _array(
-            _object(
-                {
-                    "artifactLocation": _ARTIFACT,
-                    "replacements": _array(_object({"deletedRegion": _REGION, "insertedContent": _MESSAGE}), 1),
-                }
-            ),
-            1,
-        ),
-    }
-)
-_RESULT = _object(
-    {
-        "ruleId": _STRING,
-        "ruleIndex": {"type": "integer", "minimum": 0},
-        "level": {"enum": ["none", "note", "warning", "error"]},
-        "message": _MESSAGE,
-        "locations": _array(_LOCATION),
-    },
-    {"relatedLocations": _array(_LOCATION), "fixes": _array(_FIX)},
-)
-_RULE = _object({"id": _STRING}, {"shortDescription": _MESSAGE})
-_DRIVER = _object({"name": _STRING, "version": _STRING, "rules": _array(_RULE)})
-_RUN = _object(
-    {
-        "tool": _object({"driver": _DRIVER}),
-        "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-        "results": _array(_RESULT),
-    }
-)
-SARIF_SUBSET = _object({"$schema": _STRING, "version": {"const": "2.1.0"}, "runs": _array(_RUN)})
-"""The part of the SARIF 2.1.0 schema that a log of this compiler may use."""
-
-
 def test_json_of_a_path_that_is_not_utf8() -> None:
     found = Diagnostic("E1", Level.ERROR, "m", Span("\udcff.vx", 0, 0))
     (shown,) = json.loads(render_json([found], SourceMap()).encode("utf-8"))["diagnostics"]
     assert shown["file"] == "\udcff.vx"
-
-
-def test_sarif() -> None:
-    log = json.loads(render_sarif([MISMATCH, WARNING], sources(), "0.1.0"))
-    jsonschema.validate(log, SARIF_SUBSET)
-    (run,) = log["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["E0104", "W9999"]
-    assert run["tool"]["driver"]["rules"][0]["shortDescription"]["text"] == "malformed number"
-    first, second = run["results"]
-    assert (first["ruleId"], first["ruleIndex"], first["level"]) == ("E0104", 0, "error")
-    assert (second["ruleId"], second["ruleIndex"], second["level"]) == ("W9999", 1, "warning")
-    location = first["locations"][0]["physicalLocation"]
-    assert location["artifactLocation"]["uri"] == "dir/a.vx"
-    assert location["region"] == {"startLine": 2, "startColumn": 16, "endLine": 2, "endColumn": 19}
-    assert first["relatedLocations"][0]["message"]["text"] == "because of this type"
-    assert first["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"] == {"text": "1.5 as i32"}
-    assert "note: numbers" in first["message"]["text"]
-
-
-def test_sarif_of_odd_places() -> None:
-    places = ["/abs/a b.vx", "<builtin>", "a:b.vx", "é.vx", "\udcff.vx"]
-    found = [Diagnostic("E1", Level.ERROR, "m", Span(place, 0, 0)) for place in places]
-    log = json.loads(render_sarif(found, SourceMap(), "0"))
-    jsonschema.validate(log, SARIF_SUBSET)
-    uris = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in log["runs"][0]["results"]]
-    assert uris == ["file:///abs/a%20b.vx", "%3Cbuiltin%3E", "a%3Ab.vx", "%C3%A9.vx", "%FF.vx"]
-    jsonschema.validate(json.loads(render_sarif([], SourceMap(), "0")), SARIF_SUBSET)

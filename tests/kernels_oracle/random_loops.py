@@ -27,9 +27,10 @@ class Loops(Statements):
         kinds: list[tuple[int, Callable[[], bool]]] = [
             (6, self.store), (3, self.store_row), (1, self.declare), (2, self.change), (1, self.allocate),
             (1, self.call_row), (1, self.leave), (1, self.bind_view), (1, self.bind_row), (1, self.products),
+            (1, self.table_inside),
         ]  # fmt: skip
         if self.depth < 6:
-            kinds.append((2, self.branch))
+            kinds += [(2, self.branch), (2, self.guarded)]
             if self.steps <= self.most // 4:
                 kinds += [(6, self.for_loop), (1, self.while_loop), (2, self.accumulate), (1, self.best)]
                 kinds += [(2, self.accumulate_element), (1, self.accumulate_row), (1, self.compute_and_accumulate)]

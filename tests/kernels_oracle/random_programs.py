@@ -35,17 +35,17 @@ class Maker(Loops):
         others = self.rng.sample(["f64", "f16", "bf16", "bool", "i32", "i64", "i8", "u8", "i16", "u32"], 2)
         self.elems = ["f32", *others]
         self.sizes = self.rng.sample([1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 20], 3)
-        if not self.plain and self.chance(25):
+        if self.kind == "mixed" and self.chance(25):
             self.sizes = self.rng.sample([3, 7, 16, 31, 33, 64, 67, 100, 129, 257], 3)
             self.most = 8000
         made = [self.tensor(elem) for elem in ["f32", "f32", *others, "f32"]]
-        if not self.plain and self.chance(40):
+        if self.kind == "mixed" and self.chance(40):
             made += self.struct(others)
         made.append(self.table(self.rng.choice(self.sizes), self.rng.choice(self.sizes)))
         self.scope.tensors += made
         for number, size in enumerate(self.sizes):
             self.scope.scalars.append(Scalar(f"n{number}", "i32", False, size))
-        kept = [self.host_scalar() for _ in range(self.rng.randint(0, 2))]
+        kept = [self.host_scalar() for _ in range(0 if self.kind == "views" else self.rng.randint(0, 2))]
         for _ in range(self.rng.randint(1, 3)):
             self.part()
         for t in made:
@@ -74,7 +74,7 @@ class Maker(Loops):
 
     def part(self) -> None:
         """A region, or statements of the host."""
-        kind = 0 if self.plain else self.rng.randrange(20)
+        kind = {"plain": 0, "views": 14}.get(self.kind, self.rng.randrange(20))
         if kind < 11:
             with self.block("spawn on(Topology::CPU)", "if True"):
                 self.statements(self.rng.randint(2, 6))
@@ -102,17 +102,17 @@ class Maker(Loops):
         taken, params, args = [], [], []
         for t in self.scope.tensors:
             if self.chance(70):
-                made, param, arg = self.passed(t)
-                taken.append(made)
-                params.append(param)
-                args.append(arg)
+                for made, param, arg in self.halves(t) or [self.passed(t)]:
+                    taken.append(made)
+                    params.append(param)
+                    args.append(arg)
         if not any(t.elem in LIMIT for t in taken):
             return
         name = self.new(f"part_{self.name}_")
         outer, self.scope = self.scope, Scope(list(taken), [s for s in self.scope.scalars if s.name[0] == "n"])
         around, self.lines = self.lines, []
         self.unknown = any("?" in param for param in params)
-        if self.chance(80):
+        if self.kind == "views" or self.chance(80):
             with self.block("spawn on(Topology::CPU)", "if True"):
                 self.statements(self.rng.randint(2, 5))
         else:
@@ -124,22 +124,45 @@ class Maker(Loops):
         given = [", ".join([*texts, "n0, n1, n2"]) for texts in zip(*((a.vx, a.py) for a in args), strict=True)]
         self.line(f"{name}({given[0]});", f"{name}({given[1]})")
 
+    def halves(self, t: Tensor) -> list[tuple[Tensor, str, Num]]:
+        """Two windows of one tensor that do not overlap, as two parameters."""
+        axes = [a for a, d in enumerate(t.dims) if d > 1]
+        if t.span or not axes or self.chance(80):
+            return []
+        axis = self.rng.choice(axes)
+        middle = self.rng.randint(1, t.dims[axis] - 1)
+        ranges = [[(0, d) for d in t.dims] for _ in range(2)]
+        ranges[0][axis], ranges[1][axis] = (0, middle), (middle, t.dims[axis])
+        return [self.window(t, windows, False) for windows in ranges]
+
     def passed(self, t: Tensor) -> tuple[Tensor, str, Num]:
         """A tensor, or a window of it, as a parameter of a function: in there, its declaration, the argument."""
-        gaps = not t.span and self.chance(40)
-        dims, ranges = [], []
-        for d in t.dims:
-            extent = self.rng.randint(max(1, d - 3), d) if gaps else d
-            low = self.rng.randint(0, d - extent)
-            ranges.append((low, low + extent))
-            dims.append(extent)
+        ranges = [(0, d) for d in t.dims]
+        if not t.span and self.chance(40):
+            extents = [self.rng.randint(max(1, d - 3), d) for d in t.dims]
+            lows = [self.rng.randint(0, d - extent) for d, extent in zip(t.dims, extents, strict=True)]
+            ranges = [(low, low + extent) for low, extent in zip(lows, extents, strict=True)]
+        return self.window(t, ranges, not t.span and len(t.dims) > 1 and self.chance(30))
+
+    def window(self, t: Tensor, ranges: Sequence[tuple[int, int]], turned: bool) -> tuple[Tensor, str, Num]:
+        """What `passed` gives, for the window that these ranges cut out; `turned`: transposed, or without one axis."""
+        vx, py = ([f"{low}{to}{high}" for low, high in ranges] for to in ("..", ":"))
+        dims = [high - low for low, high in ranges]
+        transposed = turned and len(dims) == 2 and self.chance(60)
+        if turned and not transposed:
+            axis = self.rng.randrange(len(dims))
+            vx[axis] = py[axis] = str(self.rng.randint(ranges[axis][0], ranges[axis][1] - 1))
+            del dims[axis]
         taking, name = "&mut " if t.writable else "&", self.new("v")
-        shape = ", ".join("?" if self.chance(30) else str(d) for d in dims)
+        whole = not turned and all(part == (0, d) for part, d in zip(ranges, t.dims, strict=True))
         arg = Num(taking + t.name, t.name)
-        if gaps:
-            vx, py = (", ".join(f"{low}{to}{high}" for low, high in ranges) for to in ("..", ":"))
-            arg = Num(f"{taking}{t.name}[{vx}]", f"{t.name}[{py}]")
-        made = Tensor(name, t.elem, tuple(dims), t.writable, t.span, gaps or t.gaps)
+        if not whole:
+            arg = Num(f"{arg.vx}[{', '.join(vx)}]", f"{arg.py}[{', '.join(py)}]")
+        if transposed:
+            dims.reverse()
+            arg = Num(f"{arg.vx}.t()", f"{arg.py}.T")
+        shape = ", ".join("?" if self.chance(30) else str(d) for d in dims)
+        made = Tensor(name, t.elem, tuple(dims), t.writable, t.span, not whole or t.gaps)
         return made, f"{name} : {taking}Tensor<{t.elem}, [{shape}]>", arg
 
     def host_scalar(self) -> Scalar:
@@ -199,9 +222,10 @@ def program(cases: Sequence[Case]) -> str:
     return prelude() + "\n".join(case.vx for case in cases) + f"\nfn main() -> i32 {{\n{calls}\n  0\n}}\n"
 
 
-def make(seed: int, plain: bool = False) -> Case:
-    """The case of a seed; a plain one computes only in regions of its own function."""
-    return Maker(seed, f"case{seed}", plain).make()
+def make(seed: int, kind: str = "mixed") -> Case:
+    """The case of a seed; a "plain" one computes only in regions of its own function, one of "views" only in regions
+    of functions that take views."""
+    return Maker(seed, f"case{seed}", kind).make()
 
 
 def expected(case: Case) -> list[list[float]]:

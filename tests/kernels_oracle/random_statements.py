@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 
-from random_text import INTEGERS, LIMIT, SMALL, Num, Scalar, Tensor
+from random_text import INTEGERS, LIMIT, SMALL, Index, Num, Scalar, Tensor
 from random_values import Values
 
 
@@ -81,6 +81,45 @@ class Statements(Values):
         if self.chance(40):
             with self.block("else", "else"):
                 self.statements(1)
+        return True
+
+    def guarded(self) -> bool:
+        """A branch in which an index that may be out of range elsewhere is in range."""
+        if not self.scope.indices:
+            return False
+        i, n = self.rng.choice(self.scope.indices), self.rng.choice(self.rng.choice(self.scope.tensors).dims)
+        e = self.narrow(i) if self.chance(30) else self.anywhere(i, n)
+        vx, py = f"0 <= {e.vx} && {e.vx} < {n}", f"0 <= {e.py} < {n}"
+        if self.chance(30):
+            vx = f"!({e.vx} < 0 || {n - 1} < {e.vx})"
+        elif e.low >= 0:
+            vx = f"{n} > {e.vx}"
+        with self.block(f"if {vx}", f"if {py}", Index(e.vx, e.py, 0, n - 1)):
+            self.statements(self.rng.randint(1, 2))
+        return True
+
+    def anywhere(self, i: Index, n: int) -> Index:
+        """An index that is not always in 0..n."""
+        k, c = self.rng.choice((-2, -1, 1, 1, 1, 2, 3)), self.rng.randint(-3, n)
+        ends = sorted((i.low * k + c, i.high * k + c))
+        return Index(f"({i.vx} * ({k}) + {c})", f"({i.py} * {k} + {c})", *ends)
+
+    def narrow(self, i: Index) -> Index:
+        """An index of 8 bits, whose arithmetic wraps."""
+        name, k, c = self.new("s"), self.rng.choice((1, 3, 64, 100, 128)), self.rng.randrange(256)
+        other = self.gathered(256) or Num(i.vx, i.py)
+        vx = f"let {name} : u8 = ({i.vx}) as u8 * {k}u8 + {c}u8 + ({other.vx}) as u8;"
+        self.line(vx, f"{name} = wrap(({i.py}) * {k} + {c} + ({other.py}), -8)")
+        return Index(f"({name} as i32)", name, 0, 255)
+
+    def table_inside(self) -> bool:
+        """A tensor of indices, made where it is used."""
+        name, length, span = self.new("p"), self.rng.randint(1, 3), self.rng.choice(self.lengths())
+        self.line(f"let mut {name} = Tensor<i32, [{length}]>::new();", f"{name} = np.zeros({length}, dtype=np.int64)")
+        for k in range(length):
+            at = self.index(span)
+            self.line(f"{name}[{k}] = {at.vx};", f"{name}[{k}] = {at.py}")
+        self.scope.tensors.append(Tensor(name, "i32", (length,), False, span))
         return True
 
     def declare(self) -> bool:
@@ -189,7 +228,7 @@ class Statements(Values):
     def products(self) -> bool:
         """`c = a @ b` of matrices or a matrix and a vector."""
         flat = [t for t in self.scope.tensors if len(t.dims) <= 2]
-        known = [t for t in self.targets(("f32", "f64")) if t in flat]
+        known = [t for t in self.targets(("f32", "f64")) if t in flat and not self.unknown]
         self.rng.shuffle(known)
         return any(
             a.elem == b.elem == t.elem and len(a.dims) + len(b.dims) - 2 == len(t.dims) > 0 and self.product(t, a, b)

@@ -133,11 +133,12 @@ class Scope:
 class Writer:
     """Lines of a case, what is in scope, and expressions that are indices."""
 
-    def __init__(self, seed: int, name: str, plain: bool) -> None:
+    def __init__(self, seed: int, name: str, kind: str) -> None:
         self.rng = Random(seed)
         self.name = name
-        self.plain = plain
-        """Whether everything is computed in regions that stand in the case itself."""
+        self.kind = kind
+        """Where it computes: in regions of the case itself ("plain"), of functions that take views ("views"), or
+        "mixed"."""
         self.lines: list[Line] = []
         self.functions: list[Function] = []
         self.structs: list[str] = []

@@ -275,7 +275,7 @@ class Values(Writer):
 
     def row_form(self, elem: str, length: int, depth: int, a: Num) -> Num:
         match self.rng.randrange(9):
-            case 6 | 7 if length > 0:
+            case 6 | 7 if length > 0 and not self.unknown:
                 c, b = self.condition(1), self.row(elem, length, depth - 1)
                 vx = f"(if {c.vx} {{ {self.owned(a)} }} else {{ {self.owned(b)} }})"
                 made = Num(vx, f"({a.py} if {c.py} else {b.py})", max(a.bound, b.bound))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from random_text import Case
 
 import vx
 from vx import build
-from vx.diagnostics.report import Reporter
+from vx.diagnostics.report import CompileError, Reporter
 from vx.diagnostics.source import SourceMap
 from vx.kernels import ir
 from vx.kernels.interpret import Interpreter, Number
@@ -21,6 +23,7 @@ from vx.options import Options
 
 COMPILED = (range(0, 12), range(100, 112))
 LOWERED = range(200, 220)
+VIEWED = range(300, 330)
 
 
 def write(path: Path, cases: Sequence[Case]) -> Path:
@@ -117,7 +120,7 @@ def started(case: Case) -> dict[str, list[Number]]:
 
 
 def test_parallel_loops_do_not_race(tmp_path: Path) -> None:
-    for case in (make(seed, plain=True) for seed in LOWERED):
+    for case in (make(seed, "plain") for seed in LOWERED):
         path = write(tmp_path / f"{case.name}.vx", [case])
         checked = build.check(str(path), Options(), SourceMap(), Reporter())
         values = started(case)
@@ -139,3 +142,56 @@ def run(state: Recorder, values: dict[str, list[Number]]) -> None:
     for param in state.region.params:
         if isinstance(param, ir.ScalarParam) and param.out:
             values[param.var.name][0] = state.scalars[param.var.id]
+
+
+def test_parallel_loops_over_views_do_not_race(tmp_path: Path) -> None:
+    for case in (make(seed, "views") for seed in VIEWED):
+        path = write(tmp_path / f"{case.name}.vx", [case])
+        try:
+            regions = build.check(str(path), Options(), SourceMap(), Reporter()).regions
+        except CompileError as error:
+            assert "a temporary of unbounded size" in str(error), case.vx
+            continue
+        space: dict[str, object] = {}
+        exec(PY_PRELUDE + case.py, space)
+        for region in regions:
+            name = region.name.split("_", 3)[3]
+            if name in space:
+                space[name] = partial(run_on_views, region, list(signature(space[name]).parameters))  # type: ignore[arg-type]
+        printed = [[float(x) for x in a.reshape(-1)] for a in space[case.name]()]  # type: ignore[operator]
+        assert printed == expected(case), case.vx
+
+
+class Memory(Sequence[Number]):
+    """The elements of an array as they lie in memory, from its first one on."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        sizes = zip(array.shape, array.strides, strict=True)
+        length = 1 + sum((extent - 1) * stride // array.itemsize for extent, stride in sizes)
+        self.flat = np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+    def __getitem__(self, index: int) -> Number:  # type: ignore[override]
+        return self.flat[index].item()  # type: ignore[no-any-return]
+
+    def __setitem__(self, index: int, value: Number) -> None:
+        self.flat[index] = value
+
+
+def run_on_views(region: ir.Region, names: Sequence[str], *args: np.ndarray | int) -> None:
+    """Run the region of a function on what the function is called with."""
+    state, given = Recorder(region), dict(zip(names, args, strict=True))
+    buffers = {buffer.id: buffer.name for buffer in region.buffers}
+    for param in region.params:
+        if isinstance(param, ir.TensorParam):
+            state.buffers[param.buffer] = Memory(given[buffers[param.buffer]])  # type: ignore[assignment, arg-type]
+            continue
+        name, _, what = param.var.name.partition(".")
+        found = given[name]
+        if isinstance(found, np.ndarray):
+            axis = int(what[6:])
+            found = found.shape[axis] if what.startswith("extent") else found.strides[axis] // found.itemsize
+        state.scalars[param.var.id] = found
+    state.run(region.body)

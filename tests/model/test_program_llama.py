@@ -102,7 +102,7 @@ def test_sampling_is_a_function_of_the_seed(made: Made) -> None:
         (["--temperature", "nan"], "--temperature takes a number from 0 to 100, not nan"),
         (["--top-p", "1.5"], "--top-p takes a number from 0 to 1, not 1.5"),
         (["--seed", "-1"], "--seed takes a whole number of at most 64 bits, not -1"),
-        (["--role", "captain"], "--role is one of: single"),
+        (["--role", "captain"], "--role is one of: single, disagg"),
         (["--story"], "there is no option --story; --help lists them"),
     ],
 )

@@ -21,6 +21,6 @@ FLAGS = (
 def build(output: Path, *arguments: str | Path, target: str = TARGET) -> None:
     """Compile the runtime with more sources and flags; fails with the compiler's words, warnings included."""
     command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *FLAGS, f"-I{RUNTIME}"]
-    inputs = [*sorted(RUNTIME.glob("*.c")), *arguments, "-o", output, "-lpthread", "-lm"]
+    inputs = [*sorted(RUNTIME.glob("*.c")), *arguments, "-o", output, "-lpthread", "-lm", "-ldl"]
     done = subprocess.run([*command, *map(str, inputs)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

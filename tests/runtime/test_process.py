@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -90,10 +91,21 @@ def test_trace_lines_are_json(program: Build, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     assert run(program, "trace", VX_TRACE=str(path)).returncode == 0
     events = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [e["event"] for e in events] == ["begin", "value", "end"]
-    assert [e["name"] for e in events] == ['one "quoted"\n', "bytes", "one"]
-    assert events[1]["value"] == -5
-    assert events[0]["ns"] <= events[1]["ns"] <= events[2]["ns"]
+    assert [e["event"] for e in events] == ["run", "phase", "value", "phase", "end"]
+    assert [e.get("name") for e in events[1:4]] == ['one "quoted"\n', "bytes", "one"]
+    assert [e.get("edge") for e in events[1:4]] == ["begin", None, "end"]
+    assert events[2]["value"] == -5
+    assert [e["ns"] for e in events] == sorted(e["ns"] for e in events)
+    assert [e["seq"] for e in events] == list(range(5))
+
+
+def test_trace_ends_with_what_came_before(program: Build, tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    run(program, "trace", VX_TRACE=str(path))
+    *before, last = path.read_bytes().splitlines(keepends=True)
+    end = json.loads(last)
+    assert (end["events"], end["status"]) == (len(before), 0)
+    assert end["sha256"] == hashlib.sha256(b"".join(before)).hexdigest()
 
 
 def test_trace_that_cannot_be_opened_is_refused(program: Build, tmp_path: Path) -> None:

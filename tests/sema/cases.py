@@ -37,7 +37,7 @@ def checked(
         machine_file = path / "machine.vx"
         machine_file.write_text(machine, encoding="utf-8")
     sources, reporter = SourceMap(), Reporter()
-    loaded = load_machine(machine_file, None, reporter, sources, "x86_64")
+    loaded = load_machine(machine_file, "default", reporter, sources, "x86_64")
     assert not reporter.has_errors, reporter.diagnostics
     program = check_program(
         str(file), machine=loaded, model=model, consts=consts or {}, reporter=reporter, sources=sources

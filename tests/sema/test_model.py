@@ -65,7 +65,7 @@ def test_angles_are_computed_from_the_model(tmp_path: Path, tiny: ModelInfo) -> 
 def test_model_tensors_live_on_the_host(tmp_path: Path, tiny: ModelInfo) -> None:
     source = "import model;\nfn main() -> i32 { spawn on(Topology::Device[0]) { let a = sum(wq[0][0]); }  0 }"
     _, found, _ = checked(tmp_path, source, model=tiny)
-    assert [d.code for d in found] == ["E6003"] and "`wq` lives in CPU_DRAM" in found[0].message
+    assert [d.code for d in found] == ["E6003"] and "'wq' lives in CPU_DRAM" in found[0].message
 
 
 def test_a_program_that_uses_constants_only_still_uses_the_model(tmp_path: Path, tiny: ModelInfo) -> None:

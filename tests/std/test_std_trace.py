@@ -15,10 +15,11 @@ def test_events(tmp_path: Path) -> None:
     result = vx.compile(PROGRAM).run(env={"VX_TRACE": str(path)}, timeout=30)
     assert (result.status, result.output, result.errors) == (0, b"", b"")
     events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert [(e["event"], e["name"], e.get("value")) for e in events] == [
-        ("begin", "prefill", None),
-        ("end", "prefill", None),
-        ("value", "bytes", 884736),
+    assert [e["event"] for e in events] == ["run", "phase", "phase", "value", "end"]
+    assert [(e["name"], e.get("edge"), e.get("value")) for e in events[1:-1]] == [
+        ("prefill", "begin", None),
+        ("prefill", "end", None),
+        ("bytes", None, 884736),
     ]
     assert [e["ns"] for e in events] == sorted(e["ns"] for e in events)
 

@@ -12,7 +12,7 @@ from vx.admission.findings import Findings
 from vx.admission.frames import Placed
 from vx.admission.peaks import Peak, peaks
 from vx.admission.plan import Arena, Bank, Call, Frame, Home, Kind, Limits, Plan, Slot, Verdict
-from vx.admission.tiles import Types
+from vx.admission.tiles import Types, multiple
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine, Reserve
@@ -46,6 +46,7 @@ def admit(
         findings = Findings(program, machine, found)
         findings.ownership()
         findings.outside_roles(limits)
+        findings.role_result(program.functions[key], Types(program))
         findings.unknown()
         findings.callbacks(limits)
         findings.single_tiles(Types(program))
@@ -90,7 +91,7 @@ def _arena(
 ) -> Arena:
     space = machine.space(bank.space)
     capacity = space.capacity if space is not None else None
-    workspace = limits.workspace.get(bank.space, 0)
+    workspace = multiple(limits.workspace.get(bank.space, 0), found[role].align[bank])
     needed = None if bank in open_ else found[role].total[bank] + workspace
     reserve = _reserve(bank, machine, limits, capacity)
     return Arena(bank, needed, capacity, reserve, workspace, peak_slots(found, role, bank, workspace))
@@ -125,7 +126,7 @@ def peak_slots(found: Mapping[str, Peak], role: str, bank: Bank, start: int) -> 
                 slots.extend(_slot(placed, key, base, path) for placed in present)
             return tuple(slots)
         slots.extend(_slot(placed, key, base, path) for placed in peak.layout.present(bank, site.at))
-        base += peak.layout.top(bank, site.at)
+        base += peak.layout.top(bank, site.at, found[site.callee].align[bank])
         key, path = site.callee, (*path, site.span)
 
 
@@ -136,14 +137,25 @@ def _slot(placed: Placed, function: str, base: int, path: tuple[Span, ...]) -> S
 
 def _frame(key: str, found: Mapping[str, Peak]) -> Frame:
     peak = found[key]
-    calls = []
+    slots = tuple(_slot(placed, key, 0, ()) for placed in peak.layout.placed)
+    return Frame(key, slots, tuple(_homes(peak)), tuple(_calls(peak, found)), peak.layout.own, peak.total)
+
+
+def _calls(peak: Peak, found: Mapping[str, Peak]) -> Iterator[Call]:
+    """The calls in a frame. Drops that run one function share a base, above whatever is held at any of them."""
+    drops: dict[str, Call] = {}
     for site in peak.slots.lowered.sites:
         callee = found.get(site.callee)
-        if callee is not None and callee.total:
-            base = {bank: peak.layout.top(bank, site.at) for bank in callee.total}
-            calls.append(Call(site.callee, site.node, site.span, base))
-    slots = tuple(_slot(placed, key, 0, ()) for placed in peak.layout.placed)
-    return Frame(key, slots, tuple(_homes(peak)), tuple(calls), peak.layout.own, peak.total)
+        if callee is None or not callee.total:
+            continue
+        base = {bank: peak.layout.top(bank, site.at, callee.align[bank]) for bank in callee.total}
+        if site.node is not None:
+            yield Call(site.callee, site.node, site.span, base)
+            continue
+        first = drops.setdefault(site.callee, Call(site.callee, None, site.span, base))
+        highest = {bank: max(at, first.base[bank]) for bank, at in base.items()}
+        drops[site.callee] = Call(site.callee, None, first.span, highest)
+    yield from drops.values()
 
 
 def _homes(peak: Peak) -> Iterator[Home]:

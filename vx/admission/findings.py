@@ -6,7 +6,7 @@ why nothing is proven, and the banks whose need is open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
@@ -92,22 +92,29 @@ class Findings:
         """E6036: what `main` places without entering a role."""
         if not self.program.roles:
             return
-        around = peaks(self.program, self.machine, limits, self.program.main, frozenset(self.program.roles))
-        for peak in around.values():
-            for placing in peak.slots.placings:
-                self.reporter.error(
-                    "E6036",
-                    f"{_quoted(placing.name)} is placed in {placing.bank}, but no role is running here",
-                    placing.span,
-                    notes=["a device's memory is taken when a role is entered and given back when it is left"],
-                    helps=["place it in a `role fn`, or in a function that only roles call"],
-                )
+        roles = frozenset(self.program.roles)
+        around = peaks(self.program, self.machine, limits, self.program.main, roles)
+        called_by_c = [found for _, _, found in self._callbacks(around, limits, roles)]
+        for placing in _placings(around, *called_by_c):
+            message = f"{_quoted(placing.name)} is placed in {placing.bank}, but no role is running here"
+            self._outside(message, placing.span, "place it in a `role fn`, or in a function that only roles call")
+
+    def role_result(self, role: tree.Function, types: Types) -> None:
+        """E6036: what a role leaves to `main`, where its memory is gone."""
+        for leaf in types.leaves(role.ret) if role.is_role else ():
+            bank = tiles.bank_of(self.machine, leaf.place)
+            message = f"the result{leaf.name} of role `{role.name}` is in {bank}, which is given back when it is left"
+            self._outside(message, role.span, "bring it to host memory: `transfer(…, Memory::CPU_DRAM)`")
+
+    def _outside(self, message: str, span: Span, help_: str) -> None:
+        note = "a device's memory is taken when a role is entered and given back when it is left"
+        self.reporter.error("E6036", message, span, notes=[note], helps=[help_])
 
     # ---- what is not known ----
     def unknown(self) -> None:
         """W1029: extents without a bound, in spaces with a capacity."""
         open_ = set()
-        for _, placing in self._placings():
+        for _, placing in self._all_placings():
             if placing.size.unknown is None:
                 continue
             open_.add(placing.bank)
@@ -126,18 +133,29 @@ class Findings:
 
     def callbacks(self, limits: Limits) -> None:
         """W1029: functions given to C as pointers, if calling them would place something."""
-        for peak in list(self.found.values()):
-            for key, span in peak.slots.lowered.callbacks:
-                for inner in peaks(self.program, self.machine, limits, key).values():
-                    if any(self.capacity(bank) is not None for bank in inner.layout.own):
-                        what = f"how often {self._name(key)}, which places tiles, is called by C"
-                        self._unverified(what, span)
+        for key, span, reached in self._callbacks(self.found, limits):
+            if any(self.capacity(placing.bank) is not None for placing in _placings(reached)):
+                self._unverified(f"how often {self._name(key)}, which places tiles, is called by C", span)
+
+    def _callbacks(
+        self, found: Mapping[str, Peak], limits: Limits, closed: frozenset[str] = frozenset()
+    ) -> Iterator[tuple[str, Span, dict[str, Peak]]]:
+        """Functions whose address is taken, also by one another: each with what it reaches, once."""
+        pending, seen = [found], set(closed)
+        while pending:
+            for peak in pending.pop().values():
+                for key, span in peak.slots.lowered.callbacks:
+                    if key not in seen:
+                        seen.add(key)
+                        reached = peaks(self.program, self.machine, limits, key, closed)
+                        pending.append(reached)
+                        yield key, span, reached
 
     # ---- single tiles ----
     def single_tiles(self, types: Types) -> None:
         """E6009, where a tile is placed, and for types of parameters and results that were not placed here."""
         told: set[tuple[Bank, int]] = set()
-        for key, placing in self._placings():
+        for key, placing in self._all_placings():
             told.update(self._single(key, placing))
         for key in self.found:
             for name, type_, span in _signature(self.program.functions[key]):
@@ -162,7 +180,7 @@ class Findings:
             helps=["make it smaller, use a narrower element type, or split it over instances"],
         )
 
-    def _placings(self) -> Iterator[tuple[str, Placing]]:
+    def _all_placings(self) -> Iterator[tuple[str, Placing]]:
         for key, peak in self.found.items():
             for placing in peak.slots.placings:
                 yield key, placing
@@ -180,7 +198,7 @@ class Findings:
             self._cycle(cycle)
 
     def _frame(self, key: str, peak: Peak, bank: Bank) -> None:
-        present = peak.layout.present(bank, peak.layout.peak_at(bank))
+        present = [placed for placed in peak.layout.present(bank, peak.layout.peak_at(bank)) if placed.bytes]
         if len(present) < 2:
             return
         last = present[-1].slot.span
@@ -295,6 +313,12 @@ _HELPS = {
     "E6027": ["let tiles end before the call, or make them smaller"],
     "E6028": ["place the tile outside and pass `&mut` to it, or write a loop"],
 }
+
+
+def _placings(*found: Mapping[str, Peak]) -> Iterator[Placing]:
+    for peaks_ in found:
+        for peak in peaks_.values():
+            yield from peak.slots.placings
 
 
 def _signature(function: tree.Function) -> Iterator[tuple[str, tree.Type, Span]]:

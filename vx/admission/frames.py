@@ -26,18 +26,20 @@ class _Column:
     firsts: list[int] = field(default_factory=list)
     heights: list[int] = field(default_factory=list)
     """`heights[i]`: bytes of the first i + 1 lasting slots, of which `firsts[i]` is reserved last."""
-    passing: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """Bytes that last one statement, by statement."""
+    passing: dict[int, int] = field(default_factory=dict)
+    """Bytes with those that last one statement, by statement."""
+    align: int = 1
 
     def add(self, slot: Reserved, size: int) -> int:
         """Put a slot on top; its offset in the block. Lasting ones come first, in the order of their statements."""
-        if not slot.lasting:
-            offset = self.top(slot.first)
-            self.passing[slot.first] += size
-            return offset
-        offset = self.heights[-1] if self.heights else 0
-        self.firsts.append(slot.first)
-        self.heights.append(offset + size)
+        self.align = max(self.align, slot.align)
+        below = (self.heights[-1] if self.heights else 0) if slot.lasting else self.top(slot.first)
+        offset = tiles.multiple(below, slot.align)
+        if slot.lasting:
+            self.firsts.append(slot.first)
+            self.heights.append(offset + size)
+        else:
+            self.passing[slot.first] = offset + size
         return offset
 
     def lasting(self, stmt: int) -> int:
@@ -45,7 +47,7 @@ class _Column:
         return self.heights[count - 1] if count else 0
 
     def top(self, stmt: int) -> int:
-        return self.lasting(stmt) + self.passing.get(stmt, 0)
+        return self.passing.get(stmt, 0) or self.lasting(stmt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,15 @@ class _Stack:
     columns: Mapping[tuple[Bank, int], _Column]
     parents: Sequence[At]
 
-    def height(self, bank: Bank, at: At) -> int:
-        """Bytes of the position's own block that are reserved there."""
-        column = self.columns.get((bank, at.block))
-        return column.top(at.stmt) if column is not None else 0
+    def top(self, bank: Bank, at: At) -> int:
+        """Bytes reserved at a position, in its block and those around it."""
+        height = 0
+        for here in reversed(list(self.around(at))):
+            column = self.columns.get((bank, here.block))
+            held = column.top(here.stmt) if column is not None else 0
+            if column is not None and held:
+                height = tiles.multiple(height, column.align) + held
+        return height
 
     def around(self, at: At) -> Iterator[At]:
         """The position, and where the blocks around it stand."""
@@ -77,21 +84,23 @@ class _Stack:
 
     def base(self, bank: Bank, block: int) -> int:
         """Where a block's slots start: what the blocks around it hold meanwhile."""
-        return sum(self.height(bank, at) for at in self.around(self.parents[block]))
+        return tiles.multiple(self.top(bank, self.parents[block]), self.columns[bank, block].align)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The frame of one function. `own` is its height by itself in each bank that it uses."""
+    """The frame of one function. `own` is its height by itself in each bank that it uses, of whose alignment its start
+    must be."""
 
     slots: Slots
     placed: tuple[Placed, ...]
     own: Mapping[Bank, int]
+    align: Mapping[Bank, int]
     stack: _Stack
 
-    def top(self, bank: Bank, at: At) -> int:
-        """Bytes reserved at a position, which is where the frame of a function called there starts."""
-        return sum(self.stack.height(bank, around) for around in self.stack.around(at))
+    def top(self, bank: Bank, at: At, align: int) -> int:
+        """Where the frame of a function called at a position starts: on what is reserved there."""
+        return tiles.multiple(self.stack.top(bank, at), align)
 
     def present(self, bank: Bank, at: At) -> list[Placed]:
         """The slots that are reserved at a position, lowest first."""
@@ -122,9 +131,11 @@ def layout_of(slots: Slots, machine: Machine) -> Layout:
         inside.append(Placed(slot, size, columns[slot.bank, slot.block].add(slot, size)))
     stack = _Stack(dict(columns), slots.lowered.parents)
     own: dict[Bank, int] = defaultdict(int)
+    align: dict[Bank, int] = defaultdict(lambda: 1)
     placed = []
     for item in inside:
         offset = stack.base(item.slot.bank, item.slot.block) + item.offset
         placed.append(Placed(item.slot, item.bytes, offset))
         own[item.slot.bank] = max(own[item.slot.bank], offset + item.bytes)
-    return Layout(slots, tuple(placed), dict(own), stack)
+        align[item.slot.bank] = max(align[item.slot.bank], item.slot.align)
+    return Layout(slots, tuple(placed), dict(own), dict(align), stack)

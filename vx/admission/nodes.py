@@ -30,7 +30,9 @@ def behind_pointer(place: tree.PlaceNode) -> bool:
 def parts_of(node: tree.Expr | tree.Stmt | tree.At | tree.Slice) -> Iterator[tree.Value | tree.PlaceNode]:
     """The values and places directly inside a node, in order; blocks are not entered."""
     for name in _fields(node):
-        yield from _flat(getattr(node, name))
+        item = getattr(node, name)
+        if isinstance(item, tree.Expr | tree.At | tree.Slice | tuple):  # most fields are names and numbers
+            yield from _flat(item)
 
 
 def locals_read(body: tree.Block) -> Iterator[tree.LocalId]:

@@ -7,6 +7,7 @@ Positions are a block and a statement in it; a block's value comes after its las
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -50,6 +51,8 @@ class Holder:
     span: Span
     index: tuple[int, int] = (0, 0)
     """Of a parameter: its number and the number of the leaf; of a result: 0 and the number of the leaf."""
+    covered: bool = False
+    """Inside a region whose scratch, which is known, has room for it."""
 
 
 # ---- operations --------------------------------------------------------------------------------
@@ -76,6 +79,15 @@ class Fill:
 class Move:
     source: HolderId
     target: HolderId
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """A call: what it does to tiles is known from the summary of the callee (`invoked`)."""
+
+    node: tree.Call
+    args: tuple[tuple[HolderId, ...], ...]
+    results: tuple[HolderId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +132,7 @@ class Leave:
     how: str
 
 
-Op = Fill | Move | Drop | EndStmt | EndBlock | Branch | Repeat | Leave
+Op = Fill | Move | Invoke | Drop | EndStmt | EndBlock | Branch | Repeat | Leave
 
 
 # ---- a function --------------------------------------------------------------------------------
@@ -132,6 +144,8 @@ class Site:
     at: At
     span: Span
     node: tree.Call | None = None
+    covered: Bank | None = None
+    """What is needed in this bank is part of the scratch of a region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,7 @@ class Hop:
     bank: Bank
     size: Size
     at: At
+    tensor: tree.Tensor
     node: tree.Transfer | tree.Land
     number: int
 
@@ -207,4 +222,18 @@ class Summary:
     escapes: frozenset[tuple[int, int, str]] = frozenset()
 
 
-NO_SOURCE = Source()
+NO_SUMMARY = Summary()
+"""Of a callee that is not known yet: it returns nothing."""
+Summaries = Mapping[str, Summary]
+
+
+def invoked(op: Invoke, summaries: Summaries) -> Iterator[Fill | Move | Drop]:
+    """What a call does: its results are new tiles or come from arguments, and the other arguments die in it."""
+    summary = summaries.get(op.node.key, NO_SUMMARY)
+    for number, (result, source) in enumerate(zip(op.results, summary.results, strict=False)):
+        if source.params:
+            for param, leaf in sorted(source.params):
+                yield Move(op.args[param][leaf], result)
+        elif source.fresh is not None:
+            yield Fill(result, source.fresh, op.node, number)
+    yield Drop(tuple(id_ for given in op.args for id_ in given))

@@ -1,6 +1,6 @@
 """From a function's body to operations on tiles (`ops.py`).
 
-Enters: a function of the typed program, the summaries of the functions it calls. Leaves: `Lowered`. The walk
+Enters: a function of the typed program. Leaves: `Lowered`. The walk
 goes in evaluation order. A value in a position that owns (a binding, field, argument, result, or a temporary
 that something borrows) is *owned*: its tiles get holders. Any other value is only *visited*: operators have no
 storage until something stores them.
@@ -8,24 +8,23 @@ storage until something stores them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
 from vx.admission.nodes import behind_pointer, locals_read, parts_of, root_of
 from vx.admission.ops import (
     LAST,
-    NO_SOURCE,
     OUTSIDE,
     At,
     Branch,
-    Drop,
     EndBlock,
     EndStmt,
     Fill,
     Holder,
     HolderId,
     Hop,
+    Invoke,
     Leave,
     Lowered,
     Move,
@@ -35,10 +34,9 @@ from vx.admission.ops import (
     Region,
     Repeat,
     Site,
-    Summary,
     Untracked,
 )
-from vx.admission.plan import Limits, Moved, RegionKey
+from vx.admission.plan import Bank, Limits, Moved, RegionKey
 from vx.admission.tiles import Leaf, Types
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
@@ -46,8 +44,18 @@ from vx.sema import tree
 
 Held = tuple[HolderId, ...]
 
-_NO_SUMMARY = Summary()
 _START = At(0, 0)
+_MAKERS = (
+    tree.Call,
+    tree.Spawn,
+    tree.Transfer,
+    tree.TensorNew,
+    tree.CopyTensor,
+    tree.IfExpr,
+    tree.Match,
+    tree.BlockExpr,
+)
+"""Values that may make tiles, be they owned or not."""
 _UNTRACKED_POINTER = "behind a raw pointer"
 
 
@@ -56,10 +64,9 @@ def lower_function(
     types: Types,
     machine: Machine,
     limits: Limits,
-    summaries: Mapping[str, Summary],
 ) -> Lowered:
-    """The operations of a function. A callee without a summary is taken to return nothing (yet)."""
-    return _Walk(function, types, machine, limits, summaries).run()
+    """The operations of a function."""
+    return _Walk(function, types, machine, limits).run()
 
 
 @dataclass(slots=True)
@@ -68,7 +75,6 @@ class _Walk:
     types: Types
     machine: Machine
     limits: Limits
-    summaries: Mapping[str, Summary]
     out: Lowered = field(init=False)
     ops: list[Op] = field(default_factory=list)
     at: At = _START
@@ -76,6 +82,8 @@ class _Walk:
     results: Held = ()
     read: frozenset[tree.LocalId] = frozenset()
     dropping: set[tuple[str, At]] = field(default_factory=set)
+    covered: Bank | None = None
+    """In a region with known scratch: the bank of that."""
 
     def run(self) -> Lowered:
         function = self.function
@@ -97,7 +105,8 @@ class _Walk:
         self, owner: Owner, name: str, leaf: Leaf, at: At, span: Span, index: tuple[int, int] = (0, 0)
     ) -> HolderId:
         id_ = len(self.out.holders)
-        self.out.holders.append(Holder(id_, owner, name, leaf, at, span, index))
+        covered = self.covered is not None and tiles.bank_of(self.machine, leaf.place) == self.covered
+        self.out.holders.append(Holder(id_, owner, name, leaf, at, span, index, covered))
         return id_
 
     def _declare(self, id_: tree.LocalId, owner: Owner, at: At, number: int = 0) -> Held:
@@ -128,7 +137,7 @@ class _Walk:
         for key in sorted(self.types.drops(type_)):
             if (key, at) not in self.dropping:
                 self.dropping.add((key, at))
-                self.out.sites.append(Site(key, at, span))
+                self.out.sites.append(Site(key, at, span, None, self.covered))
 
     # ---- blocks and branches ----
     def block(self, block: tree.Block, targets: Held) -> None:
@@ -171,18 +180,26 @@ class _Walk:
             if value.orelse is None:
                 arms.append(())
         else:
-            self._into(value.scrutinee, ())
-            arms = [self._matched(arm, held) for arm in value.arms]
+            scrutinee = self._kept(value.scrutinee, value.scrutinee.type)
+            arms = [self._matched(arm, scrutinee, held) for arm in value.arms]
         self.ops.append(Branch(tuple(arms)))
         return held
 
-    def _matched(self, arm: tree.Arm, held: Held) -> tuple[Op, ...]:
-        number = len(self.out.parents)
-        bound = arm.pattern.bindings if isinstance(arm.pattern, tree.TagPattern) else ()
-        for id_ in (*bound, arm.pattern.binding if isinstance(arm.pattern, tree.AnyPattern) else None):
-            if id_ is not None:
-                self._may_drop(self.function.locals[id_].type, At(number, LAST), arm.body.span)
-        return self._arm(arm.body, held)
+    def _matched(self, arm: tree.Arm, scrutinee: Held, held: Held) -> tuple[Op, ...]:
+        """An arm, whose block owns what its pattern binds: the whole value, or payloads, which cannot be followed."""
+        outer, self.ops = self.ops, []
+        start = At(len(self.out.parents), 0)
+        match arm.pattern:
+            case tree.AnyPattern(binding=id_) if id_ is not None:
+                self._move(scrutinee, self._declare(id_, Owner.LOCAL, start))
+            case tree.TagPattern(bindings=bindings):
+                for id_ in bindings:
+                    if id_ is not None:
+                        payload = self._declare(id_, Owner.LOCAL, start)
+                        self._untracked(payload, "a payload", arm.body.span, late=True)
+        self.ops.extend(self._arm(arm.body, held))
+        arm_ops, self.ops = tuple(self.ops), outer
+        return arm_ops
 
     def _repeat(self, cond: tree.Value | None, body: tree.Block) -> None:
         outer, self.ops = self.ops, []
@@ -259,7 +276,7 @@ class _Walk:
         if isinstance(root, tree.Local):
             self._move(sources, self._of_place(target) if sources else ())
         elif behind_pointer(root):
-            self.out.untracked.extend(Untracked(held, _UNTRACKED_POINTER, value.span) for held in sources)
+            self._untracked(sources, _UNTRACKED_POINTER, value.span)
         else:
             self.out.reassigned.append(Reassigned(leaves[0].name.strip("."), span))
 
@@ -278,7 +295,8 @@ class _Walk:
             case tree.Call():
                 return self._call(value)
             case tree.StructLit(values=values, order=order):
-                parts = {index: self._part(values[index]) for index in order}
+                wanted = self._fields(value.type)
+                parts = {index: self._part(values[index], wanted[index]) for index in order}
                 return tuple(id_ for index in range(len(values)) for id_ in parts[index])
             case tree.IfExpr() | tree.Match():
                 return self._branches(value)
@@ -301,52 +319,57 @@ class _Walk:
                 self.visit(value)
                 return self._filled(value)
 
-    def _part(self, value: tree.Value) -> Held:
+    def _part(self, value: tree.Value, type_: tree.Type) -> Held:
+        """The holders of a value where one of `type_` is wanted; what never becomes a value fills none."""
         if self.types.leaves(value.type):
             return self.own(value)
         self.visit(value)
-        return ()
+        return self._temps(type_, value.span)
+
+    def _kept(self, value: tree.Value, type_: tree.Type) -> Held:
+        """As `_part`, moved to temporaries of this statement."""
+        held = self._part(value, type_)
+        given = self._temps(type_, value.span)
+        self._move(held, given)
+        return given
+
+    def _untracked(self, held: Held, where: str, span: Span, *, late: bool = False) -> None:
+        self.out.untracked.extend(Untracked(id_, where, span, late) for id_ in held)
 
     def _of_place(self, place: tree.PlaceNode) -> Held:
         """The holders in a place that is a local or a field of one."""
         root, path = root_of(place)
         assert isinstance(root, tree.Local)
-        held = self.held.get(root.id)
-        if held is None:  # a binding of a pattern: an enum's payload, which cannot be tracked
-            held = self._declare(root.id, Owner.LOCAL, At(self.at.block, self.at.stmt))
-        leaves = self.types.leaves(root.type)
+        return self._under(self.held[root.id], root.type, path)
+
+    def _under(self, held: Held, type_: tree.Type, path: tuple[int, ...]) -> Held:
+        """Of the holders of a value, those in its field at `path`."""
+        leaves = self.types.leaves(type_)
         return tuple(id_ for id_, leaf in zip(held, leaves, strict=True) if leaf.path[: len(path)] == path)
 
+    def _fields(self, type_: tree.Type) -> tuple[tree.Type, ...]:
+        assert isinstance(type_, tree.Struct)
+        return tuple(inner for _, inner in self.types.program.structs[type_.key].fields)
+
     def _taken(self, value: tree.Value, place: tree.PlaceNode) -> Held:
-        root, _ = root_of(place)
+        root, path = root_of(place)
         if isinstance(root, tree.Local):
             return self._of_place(place)
-        if isinstance(root, tree.Temp) and root is place:
-            return self.own(root.value)
+        if isinstance(root, tree.Temp):
+            return self._under(self.own(root.value), root.type, path)
         self.visit_place(place)
         held = self._filled(value)
-        self.out.untracked.extend(Untracked(id_, _UNTRACKED_POINTER, place.span, late=True) for id_ in held)
+        self._untracked(held, _UNTRACKED_POINTER, place.span, late=True)
         return held
 
     def _call(self, call: tree.Call) -> Held:
-        summary = self.summaries.get(call.key, _NO_SUMMARY)
-        self.out.sites.append(Site(call.key, self.at, call.span, call))
-        args: list[Held] = []
-        for arg in call.args:
-            held = self._part(arg)
-            given = self._temps(arg.type, arg.span) if held else ()
-            self._move(held, given)
-            args.append(given)
+        self.out.sites.append(Site(call.key, self.at, call.span, call, self.covered))
+        callee = self.types.program.functions[call.key]
+        wanted = [callee.locals[id_].type for id_ in callee.params]
+        args = tuple(self._kept(arg, type_) for arg, type_ in zip(call.args, wanted, strict=True))
         results = self._temps(call.type, call.span)
-        for number, result in enumerate(results):
-            source = summary.results[number] if number < len(summary.results) else NO_SOURCE
-            if source.params:
-                self.ops.extend(Move(args[p][leaf], result) for p, leaf in sorted(source.params))
-            elif source.fresh is not None:
-                self.ops.append(Fill(result, source.fresh, call, number))
-        for number, leaf, where in sorted(summary.escapes):
-            self.out.untracked.append(Untracked(args[number][leaf], where, call.args[number].span))
-        self.ops.append(Drop(tuple(id_ for given in args for id_ in given)))
+        if results or any(args):
+            self.ops.append(Invoke(call, args, results))
         return results
 
     def _spawn(self, value: tree.Spawn) -> Held:
@@ -355,7 +378,11 @@ class _Walk:
             held = self._temps(value.type, value.span)
             self.block(value.body, held)
             return held
-        self.out.regions.append(Region(key, tiles.bank_of(self.machine, value.place), self.at, value))
+        bank = tiles.bank_of(self.machine, value.place)
+        self.out.regions.append(Region(key, bank, self.at, value))
+        self.covered = bank
+        self.block(value.body, self._temps(value.type, value.span))
+        self.covered = None
         return self._filled(value)
 
     # ---- transfers ----
@@ -372,15 +399,14 @@ class _Walk:
         ref, route = node.ref, node.route
         assert isinstance(ref.type, tree.Ref) and isinstance(ref.type.to, tree.Tensor)
         moved = ref.type.to
-        size = tiles.size_of(moved)
-        if size.unknown is not None and tiles.size_of(into).unknown is None:
-            size = tiles.size_of(into)
+        sizes = [size for size in (tiles.size_of(moved), tiles.size_of(into)) if size.unknown is None]
+        size = sizes[0] if sizes else tiles.size_of(moved)
         source, target = self._place(moved), self._place(into)
         host = tiles.host_space(self.machine)
         for number, space in enumerate(route[1:-1], 1):
             if space != host:
                 bank = tiles.hop_bank(self.machine, space, source, target)
-                self.out.hops.append(Hop(bank, size, self.at, node, number))
+                self.out.hops.append(Hop(bank, size, self.at, moved, node, number))
         self.out.transfers.append(
             Moved(
                 self.function.key,
@@ -388,7 +414,7 @@ class _Walk:
                 route,
                 tiles.bank_of(self.machine, source),
                 tiles.bank_of(self.machine, target),
-                None if size.unknown is not None else size.bytes,
+                min((size.bytes for size in sizes), default=None),
                 tiles.is_exact(moved) or tiles.is_exact(into),
                 isinstance(node, tree.Land),
             )
@@ -402,9 +428,7 @@ class _Walk:
         """Evaluate a value that nobody owns: what it is made of may still own."""
         self._may_drop(value.type, self.at, value.span)
         match value:
-            case tree.Call() | tree.Spawn() | tree.Transfer() | tree.TensorNew() | tree.CopyTensor():
-                self.own(value)
-            case tree.IfExpr() | tree.Match() | tree.BlockExpr():
+            case _ if isinstance(value, _MAKERS):
                 self.own(value)
             case tree.StructLit() | tree.EnumLit():
                 self._aggregate(value)
@@ -420,22 +444,32 @@ class _Walk:
                 self._return(inner)
             case tree.FnAddr(key=key):
                 self.out.callbacks.append((key, value.span))
+            case tree.MatMul(left=left, right=right):
+                for factor in (left, right):
+                    self._factor(factor)
             case _:
                 self._children(value)
+
+    def _factor(self, value: tree.Value) -> None:
+        """An operand of `@` is read over and over, so one that is computed needs storage first."""
+        if isinstance(value, tree.MatMul | tree.Binary | tree.Unary | tree.Cast | tree.Math):
+            self._into(value, ())
+        else:
+            self.visit(value)
 
     def _aggregate(self, value: tree.StructLit | tree.EnumLit) -> None:
         order = value.order if isinstance(value, tree.StructLit) else range(len(value.values))
         for index in order:
             item = value.values[index]
-            held = self._part(item)
+            held = self._part(item, item.type)
             if isinstance(value, tree.EnumLit):
                 where = f"a payload of {value.type.key}" if isinstance(value.type, tree.Enum) else "a payload"
-                self.out.untracked.extend(Untracked(id_, where, item.span) for id_ in held)
+                self._untracked(held, where, item.span)
 
     def visit_place(self, place: tree.PlaceNode) -> None:
         if isinstance(place, tree.Temp):
             self._into(place.value, ())
-        else:
+        elif not isinstance(place, tree.Local):
             self._children(place)
 
     def _children(self, node: tree.Expr | tree.Stmt) -> None:

@@ -30,6 +30,8 @@ class Peak:
     cycle: frozenset[str]
     total: Mapping[Bank, int]
     through: Mapping[Bank, Site | None]
+    align: Mapping[Bank, int]
+    """Of what the start of its frame is a multiple."""
 
     @property
     def slots(self) -> Slots:
@@ -46,22 +48,15 @@ def peaks(
     """Every function reachable from `start` without entering `closed`, callees first; `start` is the last."""
     types = Types(program)
     summaries: dict[str, Summary] = {}
-    first: dict[str, Lowered] = {}
+    lowered: dict[str, Lowered] = {}
     found: dict[str, Peak] = {}
 
-    def lower(key: str) -> Lowered:
-        # What was found before the callees were known still holds if there is nothing to know of them.
-        before = first.get(key)
-        if before is not None and all(summaries.get(site.callee, Summary()) == Summary() for site in before.sites):
-            return before
-        return lower_function(program.functions[key], types, machine, limits, summaries)
-
     def callees(key: str) -> Iterator[str]:
-        first[key] = lower_function(program.functions[key], types, machine, limits, {})
-        return (site.callee for site in first[key].sites if site.callee not in closed)
+        lowered[key] = lower_function(program.functions[key], types, machine, limits)
+        return (site.callee for site in lowered[key].sites if site.callee not in closed)
 
     for group in _components(start, callees):
-        settled = _settled(group, lower, summaries, machine, limits)
+        settled = _settled([lowered[key] for key in group], summaries, machine, limits)
         cyclic = len(group) > 1 or _calls_itself(settled[group[0]])
         cycle = frozenset(group) if cyclic else frozenset()
         peaks_ = [_peak(layout_of(slots, machine), found, cycle) for slots in settled.values()]
@@ -70,18 +65,17 @@ def peaks(
 
 
 def _settled(
-    group: list[str],
-    lower: Callable[[str], Lowered],
+    group: list[Lowered],
     summaries: dict[str, Summary],
     machine: Machine,
     limits: Limits,
 ) -> dict[str, Slots]:
     """The slots of functions that call one another, once their summaries no longer change."""
     while True:
-        slots = {key: slots_of(lower(key), machine, limits) for key in group}
-        changed = [key for key in group if summaries.get(key) != slots[key].summary]
+        slots = {lowered.key: slots_of(lowered, machine, limits, summaries) for lowered in group}
+        changed = [key for key in slots if summaries.get(key) != slots[key].summary]
         summaries.update({key: slots[key].summary for key in changed})
-        if not changed or (len(group) == 1 and not _calls_itself(slots[group[0]])):
+        if not changed or (len(group) == 1 and not _calls_itself(slots[group[0].key])):
             return slots
 
 
@@ -92,30 +86,35 @@ def _calls_itself(slots: Slots) -> bool:
 def _peak(layout: Layout, found: Mapping[str, Peak], cycle: frozenset[str]) -> Peak:
     """A function with the calls that lead out of its cycle."""
     total = dict(layout.own)
+    align = dict(layout.align)
     through: dict[Bank, Site | None] = dict.fromkeys(total)
     for site in layout.slots.lowered.sites:
         callee = found.get(site.callee)
         if callee is None or site.callee in cycle:
             continue
         for bank, needs in callee.total.items():
-            height = layout.top(bank, site.at) + needs
+            if bank == site.covered:
+                continue
+            height = layout.top(bank, site.at, callee.align[bank]) + needs
+            align[bank] = max(align.get(bank, 1), callee.align[bank])
             if height > total.get(bank, -1):
                 total[bank], through[bank] = height, site
-    return Peak(layout, cycle, total, through)
+    return Peak(layout, cycle, total, through, align)
 
 
 def _around(members: Sequence[Peak]) -> list[Peak]:
     """The functions of a cycle: each reaches all others, so each needs what the largest of them does."""
     totals = [dict(peak.total) for peak in members]
     throughs = [dict(peak.through) for peak in members]
-    for bank in sorted({bank for peak in members for bank in peak.total}):
+    align = {bank: max(peak.align.get(bank, 1) for peak in members) for peak in members for bank in peak.total}
+    for bank in sorted(align):
         largest = max(members, key=lambda peak: peak.total.get(bank, -1))
         towards = _towards(largest, members)
         for peak, total, through in zip(members, totals, throughs, strict=True):
             if total.get(bank, -1) < largest.total[bank]:
                 total[bank], through[bank] = largest.total[bank], towards[peak.key]
     found = zip(members, totals, throughs, strict=True)
-    return [Peak(peak.layout, peak.cycle, total, through) for peak, total, through in found]
+    return [Peak(peak.layout, peak.cycle, total, through, align) for peak, total, through in found]
 
 
 def _towards(goal: Peak, members: Sequence[Peak]) -> dict[str, Site]:

@@ -7,6 +7,10 @@ A *slot* is storage for one tile: reserved for a part of one function's body, an
 there and moved along. A *frame* is the stack of a function's slots in one arena; the frame of a callee starts
 where the caller's ends at the call. An *arena* is the device memory that a role takes in one allocation, one
 for each space and instance. All figures are exact bytes.
+
+Sizes are rounded up to the granule of their space. An offset is a multiple of the granule too, and of the bytes of
+an element where that is more; what this leaves empty is counted. So an arena has to start at such a multiple, and a
+device whose code wants tiles aligned to 256 bytes declares that as its granule, as the machine files of GPUs do.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import NamedTuple
 
 from vx.diagnostics.span import Span
 from vx.machine.machine import Reserve
+from vx.machine.route import Hop
 from vx.sema import tree
 
 Node = tree.Value | tree.Land
@@ -66,7 +71,9 @@ class Limits:
     """What admission is told beside program and machine.
 
     `reserve` overrides that of the machine file for device memories. `scratch` gives the bytes that the kernels
-    of a region need; for a region that is not in it the tensors that its code makes are counted instead.
+    of a region need in the memory of its device, where they start at a multiple of 16: all that its code makes there,
+    its value excepted. What it places elsewhere is counted as in any code, and so is everything for a region that is
+    not in `scratch`.
     `workspace` gives the bytes that a library takes in each used bank of a space.
     """
 
@@ -111,7 +118,7 @@ class Home:
 class Call:
     """A call in a frame: in each bank that the callee uses, the callee's frame starts at `base`.
 
-    `node` is None for a drop that runs a function.
+    `node` is None for drops that run a function: all of them in one frame, wherever a value of the type dies.
     """
 
     callee: str
@@ -138,7 +145,7 @@ class Arena:
 
     `capacity` None is an unconstrained space; `peak` are the slots that coexist where `bytes` are needed.
     `bytes` is None where a recursion or an unknown extent leaves it open. It includes `workspace`, which lies
-    at the bottom.
+    at the bottom and is rounded up as offsets are.
     """
 
     bank: Bank
@@ -174,14 +181,53 @@ class Moved:
     lands: bool
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Unknown:
+    """What happens a number of times that is not known: a loop, or a function whose calls cannot be counted.
+
+    `count` is the number in the program's own names, `?` if that has none.
+    """
+
+    file: str
+    start: int
+    end: int
+    count: str
+    is_call: bool = False
+
+    @property
+    def span(self) -> Span:
+        return Span(self.file, self.start, self.end)
+
+
+Often = Mapping[tuple[Unknown, ...], int]
+"""At most so many times for each time that all of the key happens, outermost first; the sum of the items."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a transfer will cost: exact bytes, and seconds with what they are derived from."""
+    """What a transfer will cost, each time it happens.
+
+    `bytes` and `ps` (picoseconds) are for the most that it moves; None: not known, not predicted. `formula` says in
+    the program's own names what it moves where that is not always the same. `often` is empty if it is not known how
+    often a role does this. `hops` are priced one by one. `basis` names the files whose figures are used, or says why
+    there is no time. `note` says if another route would take less.
+    """
 
     what: str
-    bytes: int
-    seconds: float | None
+    function: str
+    span: Span
+    bytes: int | None
+    formula: str
+    often: Often
+    route: tuple[str, ...]
+    hops: tuple[Hop, ...]
+    ps: int | None
     basis: str
+    note: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.ps is None else self.ps / 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +258,6 @@ class Plan:
     transfers: tuple[Moved, ...]
     misfits: tuple[Misfit, ...]
     unverified: tuple[str, ...]
-    predictions: tuple[Prediction, ...] = ()
 
     def arena(self, space: str, instance: int = 0) -> Arena | None:
         """The arena in one bank; None if the role places nothing there."""

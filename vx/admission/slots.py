@@ -7,30 +7,39 @@ summaries no longer change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
 from vx.admission.occupancy import Conflict, conflicts
 from vx.admission.ops import (
+    NO_SUMMARY,
     OUTSIDE,
     At,
     Branch,
     Fill,
     Holder,
     HolderId,
+    Invoke,
     Lowered,
     Move,
     Op,
     Owner,
     Repeat,
     Source,
+    Summaries,
     Summary,
+    Untracked,
+    invoked,
 )
 from vx.admission.plan import Bank, Kind, Limits, Node
 from vx.admission.tiles import EMPTY, Size
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
+from vx.sema import tree
+
+_ANY = max(tree.BITS.values()) // 8
+"""An alignment for elements of any type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,8 @@ class Reserved:
     lasting: bool
     makers: tuple[Maker, ...]
     span: Span
+    align: int
+    """Its address is a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +112,10 @@ class Slots:
     lost: tuple[Lost, ...]
 
 
-def slots_of(lowered: Lowered, machine: Machine, limits: Limits) -> Slots:
-    """The slots of a lowered function."""
-    classes = _Classes(lowered)
-    slots = [slot for slot in classes.slots.values() if slot.fills and not slot.external]
+def slots_of(lowered: Lowered, machine: Machine, limits: Limits, summaries: Summaries) -> Slots:
+    """The slots of a lowered function. A callee without a summary is taken to return nothing (yet)."""
+    classes = _Classes(lowered, summaries)
+    slots = [slot for slot in classes.slots.values() if not slot.external and not slot.covered]
     others = [*_hops(lowered), *_scratch(lowered, limits)]
     reserved = [slot.reserved(lowered, machine, classes.names) for slot in slots] + others
     return Slots(
@@ -130,6 +141,10 @@ class _Slot:
     def external(self) -> bool:
         return any(holder.at.block == OUTSIDE for holder in self.holders)
 
+    @property
+    def covered(self) -> bool:
+        return all(holder.covered for holder in self.holders)
+
     def of(self, owner: Owner) -> list[Holder]:
         return [holder for holder in self.holders if holder.owner is owner]
 
@@ -142,7 +157,8 @@ class _Slot:
         return tuple(Maker(fill.node, fill.number) for fill in self.fills)
 
     def size(self) -> Size:
-        size = EMPTY
+        """Of the largest tile; what nothing is seen to fill, since it never returns, is charged by its type."""
+        size = EMPTY if self.fills else tiles.size_of(self.holders[0].leaf.tensor)
         for fill in self.fills:
             size = size.or_larger(fill.size)
         return size
@@ -164,15 +180,17 @@ class _Slot:
             min(stmts),
             lasting,
             self.makers(),
-            (placed or self.fills)[0].span,
+            (placed or self.fills or self.holders)[0].span,
+            tiles.alignment(first.leaf.tensor),
         )
 
 
 class _Classes:
     """The holders of a function by slot, with names for messages."""
 
-    def __init__(self, lowered: Lowered) -> None:
-        self.lowered = lowered
+    def __init__(self, lowered: Lowered, summaries: Summaries) -> None:
+        self.lowered, self.summaries = lowered, summaries
+        self.untracked = list(lowered.untracked)
         self._parent = list(range(len(lowered.holders)))
         self.fills: list[Fill] = []
         self._moved_to: dict[HolderId, HolderId] = {}
@@ -186,7 +204,7 @@ class _Classes:
             self.slots[self.slot_of[fill.holder]].fills.append(fill)
 
     def _read(self, ops: tuple[Op, ...]) -> None:
-        pending = [ops]
+        pending: list[Iterable[Op]] = [ops]
         while pending:
             for op in pending.pop():
                 match op:
@@ -195,11 +213,18 @@ class _Classes:
                     case Move(source=source, target=target):
                         self._moved_to.setdefault(source, target)
                         self._parent[self._find(target)] = self._find(source)
+                    case Invoke():
+                        pending.append(invoked(op, self.summaries))
+                        self._escapes(op)
                     case Branch(arms=arms):
                         pending.extend(arms)
                     case Repeat(body=body):
                         pending.append(body)
         self.fills.sort(key=lambda fill: fill.holder)
+
+    def _escapes(self, op: Invoke) -> None:
+        for number, leaf, where in sorted(self.summaries.get(op.node.key, NO_SUMMARY).escapes):
+            self.untracked.append(Untracked(op.args[number][leaf], where, op.node.args[number].span))
 
     def _find(self, id_: HolderId) -> HolderId:
         while self._parent[id_] != id_:
@@ -223,7 +248,7 @@ class _Classes:
 
     def contested(self) -> dict[HolderId, int]:
         """The slots that could get a second tile, by holder: several sources, or several owners in turn."""
-        risky = {number for number, slot in self.slots.items() if slot.contested}
+        risky = {number for number, slot in self.slots.items() if slot.contested and not slot.covered}
         return {id_: number for id_, number in self.slot_of.items() if number in risky}
 
 
@@ -249,8 +274,9 @@ def _statement_in(lowered: Lowered, block: int, at: At) -> int:
 # ---- other tiles -------------------------------------------------------------------------------
 def _hops(lowered: Lowered) -> Iterator[Reserved]:
     for hop in lowered.hops:
-        name, maker = f"the hop through {hop.bank.space}", Maker(hop.node, hop.number)
-        yield Reserved(hop.bank, hop.size, name, Kind.HOP, hop.at.block, hop.at.stmt, True, (maker,), hop.node.span)
+        name, maker, at = f"the hop through {hop.bank.space}", Maker(hop.node, hop.number), hop.at
+        span, align = hop.node.span, tiles.alignment(hop.tensor)
+        yield Reserved(hop.bank, hop.size, name, Kind.HOP, at.block, at.stmt, True, (maker,), span, align)
 
 
 def _scratch(lowered: Lowered, limits: Limits) -> Iterator[Reserved]:
@@ -259,12 +285,12 @@ def _scratch(lowered: Lowered, limits: Limits) -> Iterator[Reserved]:
         if size.bytes:
             name, at, maker = "the scratch of a region", region.at, Maker(region.node, 0)
             span = region.key.span
-            yield Reserved(region.bank, size, name, Kind.SCRATCH, at.block, at.stmt, False, (maker,), span)
+            yield Reserved(region.bank, size, name, Kind.SCRATCH, at.block, at.stmt, False, (maker,), span, _ANY)
 
 
 def _placings(classes: _Classes, machine: Machine, others: list[Reserved]) -> list[Placing]:
     holders = classes.lowered.holders
-    made = [fill for fill in classes.fills if fill.placed]
+    made = [fill for fill in classes.fills if fill.placed and not holders[fill.holder].covered]
     found = [
         Placing(
             tiles.bank_of(machine, holders[fill.holder].leaf.place), fill.size, classes.names[fill.holder], fill.span
@@ -284,7 +310,7 @@ def _summary(classes: _Classes) -> Summary:
             sources.append(Source(slot.size() if slot.fills else None, params))
     escapes = frozenset(
         (*param.index, untracked.where)
-        for untracked in classes.lowered.untracked
+        for untracked in classes.untracked
         for param in classes.slot_with(untracked.holder).of(Owner.PARAM)
     )
     return Summary(tuple(sources), escapes)
@@ -299,7 +325,9 @@ def _returned(classes: _Classes) -> Iterator[tuple[Maker, int]]:
 
 # ---- what is wrong -----------------------------------------------------------------------------
 def _shared(classes: _Classes) -> list[Shared]:
-    found = [_conflict(classes, conflict) for conflict in conflicts(classes.lowered, classes.contested())]
+    found = [
+        _conflict(classes, conflict) for conflict in conflicts(classes.lowered, classes.summaries, classes.contested())
+    ]
     found.extend(
         Shared(
             f"the new value of `{again.name}` would be in one slot with the old one, which a reference holds",
@@ -343,7 +371,7 @@ def _quoted(name: str) -> str:
 
 def _lost(classes: _Classes) -> list[Lost]:
     found = []
-    for untracked in classes.lowered.untracked:
+    for untracked in classes.untracked:
         slot = classes.slot_with(untracked.holder)
         if not slot.of(Owner.PARAM):
             name = next((holder.name for holder in slot.of(Owner.LOCAL)), "a tile")

@@ -54,17 +54,15 @@ class Types:
 
     def leaves(self, type_: tree.Type) -> tuple[Leaf, ...]:
         """The tiles that a value of this type owns where they can be followed: in itself and its fields."""
-        if not isinstance(type_, tree.Tensor | tree.Struct):
+        if isinstance(type_, tree.Tensor):
+            return () if type_.place is None else (Leaf((), "", type_),)
+        if not isinstance(type_, tree.Struct):
             return ()
         if type_ not in self._leaves:
             self._leaves[type_] = tuple(self._find_leaves(type_))
         return self._leaves[type_]
 
-    def _find_leaves(self, type_: tree.Tensor | tree.Struct) -> Iterator[Leaf]:
-        if isinstance(type_, tree.Tensor):
-            if type_.place is not None:
-                yield Leaf((), "", type_)
-            return
+    def _find_leaves(self, type_: tree.Struct) -> Iterator[Leaf]:
         for index, (name, inner) in enumerate(self.program.structs[type_.key].fields):
             for leaf in self.leaves(inner):
                 yield Leaf((index, *leaf.path), f".{name}{leaf.name}", leaf.tensor)
@@ -120,6 +118,11 @@ def size_of(tensor: tree.Tensor, extents: Sequence[tree.Value] = ()) -> Size:
             return Size(0, f"dimension {axis} of {_shape(tensor)}")
         dims.append(extent)
     return Size((tree.BITS[tensor.elem] * prod(dims) + 7) // 8)
+
+
+def alignment(tensor: tree.Tensor) -> int:
+    """Bytes of one element, of which a tile's address is a multiple; packed elements share bytes."""
+    return max(1, tree.BITS[tensor.elem] // 8)
 
 
 def is_exact(tensor: tree.Tensor) -> bool:
@@ -178,5 +181,9 @@ def _device_of(machine: Machine, space: str) -> str | None:
 
 def rounded(size: int, space: Space | None) -> int:
     """`size` up to the space's granule."""
-    granule = space.granule if space is not None else 1
-    return -(-size // granule) * granule
+    return multiple(size, space.granule if space is not None else 1)
+
+
+def multiple(size: int, of: int) -> int:
+    """The least multiple that is not below `size`."""
+    return -(-size // of) * of

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from vx import __version__
-from vx.cli import build, check, doctor, emit, explain, machine, model, run
+from vx.cli import admit, build, check, doctor, emit, evidence_report, explain, machine, model, run
+
+
+class _Commands(TyperGroup):
+    """`admit matrix` is a command beside `admit`, whose first argument is a program."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        two = " ".join(args[:2])
+        return super().resolve_command(ctx, [two, *args[2:]] if two in self.commands else args)
+
 
 app = typer.Typer(
     name="vx",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown" if sys.stdout.isatty() and sys.stderr.isatty() else None,
@@ -47,8 +58,11 @@ def _vx(
 app.command("run")(run.run)
 app.command("build")(build.build)
 app.command("check")(check.check)
+app.command("admit")(admit.admit)
+app.command("admit matrix")(admit.matrix)
 app.command("emit")(emit.emit)
 app.command("explain")(explain.explain)
+app.command("report")(evidence_report.report)
 app.command("doctor")(doctor.doctor)
 app.add_typer(machine.app, name="machine")
 app.add_typer(model.app, name="model")

@@ -8,6 +8,7 @@ import typer
 
 from vx.cli.options import (
     ConstOpt,
+    DevicesOpt,
     HostOpt,
     LevelOpt,
     MachineOpt,
@@ -37,6 +38,7 @@ def build(
     target: TargetOpt = None,
     roles: RolesOpt = None,
     reserve: ReserveOpt = None,
+    devices: DevicesOpt = None,
 ) -> None:
     """Build an executable.
 
@@ -54,7 +56,7 @@ def build(
     from vx.build import build as build_program
     from vx.bundle import write_output
 
-    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices)
     with Session() as session:
         built = build_program(program, options, session.sources, session.reporter)
         session.show(built.diagnostics)

@@ -18,6 +18,7 @@ _VALUES = {
     "--host": "host",
     "--target": "target",
     "--reserve": "reserve",
+    "--devices": "devices",
     "--roles": "roles",
 }
 _LINTS = frozenset({"W1001", "W1003", "W1007", "W1009", "W1013", "W1014"})

@@ -1,4 +1,4 @@
-"""`vx machine`: looking at machine files, yours and those that ship."""
+"""`vx machine`: looking at machine files, yours and those that ship, and measuring one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vx.cli.probe import probe
 from vx.cli.report import Session
 
 if TYPE_CHECKING:
@@ -71,9 +72,12 @@ def graph(
 
     with Session() as session:
         drawing = svg(_load(file, session), session.sources)
-        with writing(Path(output)):
+        with writing(Path(output), "name another file with -o"):
             Path(output).write_text(drawing, encoding="utf-8")
     print(output)
+
+
+app.command("probe")(probe)
 
 
 def _print(text: str) -> None:

@@ -11,7 +11,8 @@ from vx.options import Options, all_consts, all_roles, check_reserve
 ProgramArg = Annotated[str, typer.Argument(metavar="PROGRAM", help="A Vx source file.", show_default=False)]
 ModelOpt = Annotated[str | None, typer.Option("--model", metavar="DIR", help="The model directory of `import model;`.")]
 MachineOpt = Annotated[
-    str | None, typer.Option("--machine", metavar="FILE", help="Machine file of the accelerator; without it: this CPU.")
+    str | None,
+    typer.Option("--machine", metavar="FILE", help="The accelerator: a file, or a name of the fleet; else this CPU."),
 ]
 HostOpt = Annotated[
     str | None, typer.Option("--host", metavar="FILE|default", help="Machine file of what the accelerator hangs off.")
@@ -32,6 +33,10 @@ RolesOpt = Annotated[
     str | None,
     typer.Option("--roles", metavar="ROLE,…", help="The roles to compile; without it: all that the machine can have."),
 ]
+DevicesOpt = Annotated[
+    str | None,
+    typer.Option("--devices", metavar="host", help="Let memory of this host stand in for each device (tier T1)."),
+]
 ReserveOpt = Annotated[
     str | None,
     typer.Option("--reserve", metavar="8%|SIZE", help="What a deployment keeps of each device memory."),
@@ -48,8 +53,11 @@ def options_of(
     target: str | None = None,
     roles: str | None = None,
     reserve: str | None = None,
+    devices: str | None = None,
 ) -> Options:
-    """The `Options` of a command line. A malformed or repeated `--const`, `--roles`, `--reserve` is a usage error."""
+    """The `Options` of a command line. What is malformed or given twice is a usage error."""
+    if devices not in (None, "host"):
+        raise typer.BadParameter("the only stand-in is `host`", param_hint="--devices")
     try:
         consts = all_consts(const or ())
     except ValueError as error:
@@ -58,7 +66,7 @@ def options_of(
         named = None if roles is None else all_roles(roles)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--roles") from error
-    options = Options(level, strict_index, machine, host, model, consts, target, named, reserve)
+    options = Options(level, strict_index, machine, host, model, consts, target, named, reserve, devices)
     try:
         check_reserve(options)
     except ValueError as error:

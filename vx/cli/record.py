@@ -1,47 +1,57 @@
-"""The diagnostics record `vx-diagnostics-v1`, for tools that read the outcome of a check.
+"""The record of a check for commands that keep no Plans: a check that refuses, or a build that was found in the cache.
 
-Enters: diagnostics and the texts they point into. Leaves: JSON, two-space indent at top level and one
-record a line.
+Enters: what the command was told and what it found. Leaves: a `Check` for `vx.admission.record`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vx.diagnostics.render import encodable
-from vx.diagnostics.report import Diagnostic, Level
+from vx import build
+from vx.diagnostics.report import CompileError, Diagnostic, Reporter
 from vx.diagnostics.source import SourceMap
+from vx.options import Options
+
+if TYPE_CHECKING:
+    from vx.admission.record import Check
+    from vx.machine.machine import Machine
 
 
-def diagnostics_record(diagnostics: Sequence[Diagnostic], sources: SourceMap, file: str, machine: str | None) -> str:
-    """The record of one check of `file` against the machine file `machine`."""
-    errors = sum(diagnostic.level is Level.ERROR for diagnostic in diagnostics)
-    fields: dict[str, object] = {
-        "schema": "vx-diagnostics-v1",
-        "file": file,
-        "machine": machine,
-        "verdict": "rejected" if errors else "accepted",
-        "error_count": errors,
-        "warning_count": len(diagnostics) - errors,
-        "diagnostics": [_record(diagnostic, sources) for diagnostic in diagnostics],
-    }
-    lines = (f"  {json.dumps(name)}: {_value(value)}" for name, value in fields.items())
-    return encodable("{\n" + ",\n".join(lines) + "\n}\n")
+def examined(file: str, options: Options, diagnostics: Sequence[Diagnostic], sources: SourceMap) -> Check:
+    """The check of `file` that found `diagnostics`, with the Plans of its roles as far as they can be made."""
+    from vx.admission.record import Check
+
+    reporter = Reporter()
+    try:
+        typed = build.type_check(file, options, sources, reporter)
+        plans = build.admit_roles(typed, options, reporter)
+    except CompileError:
+        return Check(file, options.machine, diagnostics, sources, _machine(options, sources))
+    return Check(file, options.machine, diagnostics, sources, typed.machine, typed.program, plans)
 
 
-def _value(value: object) -> str:
-    if not isinstance(value, list) or not value:
-        return json.dumps(value, ensure_ascii=False)
-    return "[\n" + ",\n".join(f"    {json.dumps(item, ensure_ascii=False)}" for item in value) + "\n  ]"
+def write_record(path: str, check: Check) -> None:
+    """Write the record of a check to a file, or to stdout for `-`. Raises E9021, E9022 if it cannot be written."""
+    from vx.admission.record import admission_record
+    from vx.codegen.cache import writing
+
+    text = admission_record(check)
+    if path == "-":
+        print(text, end="")
+        return
+    with writing(Path(path)):
+        Path(path).write_text(text, encoding="utf-8")
 
 
-def _record(diagnostic: Diagnostic, sources: SourceMap) -> dict[str, object]:
-    line, column = sources.line_col(diagnostic.span)
-    return {
-        "level": diagnostic.level.value,
-        "code": diagnostic.code,
-        "message": diagnostic.message,
-        "line": line,
-        "column": column,
-    }
+def _machine(options: Options, sources: SourceMap) -> Machine | None:
+    """The machine of a program that was refused; None if it is the machine that is wrong."""
+    from vx.machine.load import load_machine
+
+    reporter = Reporter()
+    try:
+        machine = load_machine(options.machine, options.host, reporter, sources)
+    except CompileError:
+        return None
+    return None if reporter.has_errors else machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 import typer
@@ -24,6 +24,10 @@ class Session:
     def __init__(self, format_: str = "text", pedantic: bool = False) -> None:
         self.sources = SourceMap()
         self.reporter = Reporter()
+        self.properties: Callable[[Sequence[Diagnostic]], Mapping[str, object]] | None = None
+        """What a SARIF log says of the check beside these diagnostics."""
+        self.record: Callable[[Sequence[Diagnostic]], None] | None = None
+        """Writes the record of the check that found these diagnostics."""
         self._format = format_
         self._pedantic = pedantic
 
@@ -42,10 +46,13 @@ class Session:
 
         if not self._pedantic:
             diagnostics = without_pedantic(diagnostics)
+        if self.record is not None:
+            self.record(diagnostics)
         if self._format == "json":
             print(render.render_json(diagnostics, self.sources), end="")
         elif self._format == "sarif":
-            print(render.render_sarif(diagnostics, self.sources, __version__), end="")
+            properties = None if self.properties is None else self.properties(diagnostics)
+            print(render.render_sarif(diagnostics, self.sources, __version__, properties), end="")
         else:
             print(render.render_text(diagnostics, self.sources, wants_colour()), file=sys.stderr, end="")
             if self.reporter.full:

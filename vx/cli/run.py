@@ -10,6 +10,7 @@ import typer
 from vx.cli.fast import is_lint
 from vx.cli.options import (
     ConstOpt,
+    DevicesOpt,
     HostOpt,
     LevelOpt,
     MachineOpt,
@@ -38,6 +39,7 @@ def run(
     target: TargetOpt = None,
     roles: RolesOpt = None,
     reserve: ReserveOpt = None,
+    devices: DevicesOpt = None,
 ) -> None:
     """Build a program, unless that was done before, and run it.
 
@@ -55,7 +57,7 @@ def run(
     from vx.diagnostics.report import without_pedantic
     from vx.launch.local import become
 
-    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices)
     with Session() as session:
         built = build(program, options, session.sources, session.reporter)
         session.show([found for found in built.diagnostics if not is_lint(found.code)])

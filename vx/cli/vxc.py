@@ -54,7 +54,7 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 
 def _json_flag(words: list[str]) -> tuple[list[str], str | None]:
-    """`--diagnostics-json`, whose PATH may be missing: only a name that ends in `.json` is taken for one."""
+    """`--diagnostics-json`, whose PATH may be missing: an option or a name that ends in `.vx` is taken for none."""
     rest: list[str] = []
     json = None
     skip = False
@@ -62,7 +62,7 @@ def _json_flag(words: list[str]) -> tuple[list[str], str | None]:
         if skip:
             skip = False
         elif word == "--diagnostics-json":
-            skip = following.endswith(".json")
+            skip = following == "-" or not (following == "" or following.startswith("-") or following.endswith(".vx"))
             json = following if skip else "-"
         elif word.startswith("--diagnostics-json="):
             json = word.partition("=")[2]
@@ -102,7 +102,11 @@ def _main(invocation: Invocation) -> int:
         found = session.reporter.diagnostics
     except CompileError as error:
         status, found = status_of(error), error.diagnostics
-    _write_record(invocation, session, found)
+    try:
+        _write_record(invocation, session, found)
+    except CompileError as error:
+        status = status_of(error)
+        found = (*found, *(item for item in error.diagnostics if item not in found))
     if status or invocation.action != "run-jit":
         session.show(found)
     return status
@@ -166,15 +170,17 @@ def _build(invocation: Invocation, session: Session) -> None:
 
 
 def _write_record(invocation: Invocation, session: Session, found: Sequence[Diagnostic]) -> None:
-    from vx.cli.record import diagnostics_record
+    from vx.admission.record import Check
+    from vx.cli.record import examined, write_record
 
     if invocation.json is None:
         return
-    record = diagnostics_record(found, session.sources, invocation.program, invocation.options.machine)
-    if invocation.json == "-":
-        print(record, end="")
+    file, options = invocation.program, invocation.options
+    if invocation.action == "parse-only":
+        check = Check(file, options.machine, found, session.sources)
     else:
-        _write(invocation.json, record.encode())
+        check = examined(file, options, found, session.sources)
+    write_record(invocation.json, check)
 
 
 def _write(path: str, data: bytes) -> None:

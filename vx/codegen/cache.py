@@ -25,7 +25,7 @@ def _refuse(code: str, message: str, help_text: str) -> CompileError:
 
 
 @contextmanager
-def writing(where: Path) -> Iterator[None]:
+def writing(where: Path, help_text: str = "choose a folder for built things with VX_CACHE_DIR") -> Iterator[None]:
     """Turn the system's refusals to write under `where` into E9022 (disk full) or E9021 (anything else)."""
     try:
         yield
@@ -33,9 +33,7 @@ def writing(where: Path) -> Iterator[None]:
         if error.errno in _FULL:
             raise disk_full(where) from error
         reason = error.strerror or str(error)
-        raise _refuse(
-            "E9021", f"cannot write to `{where}`: {reason}", "choose a folder for built things with VX_CACHE_DIR"
-        ) from error
+        raise _refuse("E9021", f"cannot write to `{where}`: {reason}", help_text) from error
 
 
 def disk_full(where: Path) -> CompileError:

@@ -9,14 +9,17 @@ for `cpu.py` to print. The text holds no data layout: `compile.py` adds the targ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vx.admission.plan import RegionKey
 from vx.admission.tiles import Types
 from vx.codegen import host_arena as arena_host
 from vx.codegen import host_expr as expr
 from vx.codegen import host_match, host_place, host_region, host_stmt, prelude
 from vx.codegen import host_tensor as tensor
 from vx.codegen.host_arena import arenas_of
+from vx.codegen.host_device import globals_of, remote_devices
 from vx.codegen.host_drop import bind, drop_function, drop_value
 from vx.codegen.host_function import Emitter, Handlers, InMemory
 from vx.codegen.host_model import model_globals
@@ -76,10 +79,11 @@ one huge function that this makes of a program takes ten times as long to optimi
 
 @dataclass(frozen=True, slots=True)
 class HostModule:
-    """Host code as text, and the regions that it calls as C functions."""
+    """Host code as text, the regions that it calls as C functions, and what each `spawn` needs beside its tensors."""
 
     llvm_text: str
     regions: tuple[LoweredRegion, ...]
+    scratch: Mapping[RegionKey, int]
 
 
 def emit_host(program: Program, options: HostOptions) -> HostModule:
@@ -89,33 +93,39 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
     """
     arenas = arenas_of(options.plans, options.machine)
     layouts = Layouts(program.structs, program.enums, arenas.bank)
-    module = Module(program, options, arenas, Types(program), layouts)
+    remote = remote_devices(sorted(arenas.banks), options.machine, options.stand_in)
+    module = Module(program, options, arenas, remote, Types(program), layouts)
     main = program.functions[program.main]
     with recursion_room():
         function = module.function(main.key)
         entry = _entry(module, function)
         bodies = _bodies(module)
+    devices = globals_of(module)
     parts = [
         *model_globals(module),
         *module.string_globals(),
         *module.declared.values(),
         *(prelude.HELPERS[name].text for name in module.helpers),
+        *devices,
         "\n".join(entry),
         *bodies,
         prelude.METADATA,
     ]
-    return HostModule("\n".join(parts) + "\n", tuple(module.regions))
+    return HostModule("\n".join(parts) + "\n", tuple(module.regions), module.scratch)
 
 
 def _entry(module: Module, main: str) -> list[str]:
     """The function that the runtime starts. A program without roles enters its only one here: `main`."""
-    bases = [f"%base{number}" for number in range(len(arena_host.entered(module, module.program.main)))]
-    lines = ["define i32 @vx_program_main() nounwind {"]
-    for base, size in zip(bases, arena_host.entered(module, module.program.main), strict=True):
-        lines.append(f"  {base} = call ptr {module.runtime('vx_alloc')}(i64 {size})")
-    lines.append(f"  %status = call i32 {main}({', '.join(f'ptr {base}' for base in bases)})")
-    lines += [f"  call void {module.runtime('vx_free')}(ptr {base})" for base in bases]
-    return [*lines, "  ret i32 %status", "}"]
+    lines: list[str] = []
+
+    def op(text: str) -> str:
+        lines.append(f"%v{len(lines)} = {text}")
+        return lines[-1].partition(" ")[0]
+
+    bases, leaving = arena_host.enter(module, module.program.main, lines.append, op)
+    status = op(f"call i32 {main}({', '.join(f'ptr {base}' for base in bases)})")
+    body = [f"  {line}" for line in (*lines, *leaving)]
+    return ["define i32 @vx_program_main() nounwind {", *body, f"  ret i32 {status}", "}"]
 
 
 def _bodies(module: Module) -> list[str]:

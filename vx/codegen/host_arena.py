@@ -8,12 +8,14 @@ capacity) is not planned: its tiles come from the heap, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vx.admission import tiles
 from vx.admission.plan import Bank, Call, Frame, Home, Kind, Plan
+from vx.codegen import host_device
 from vx.diagnostics.report import CompileError, Diagnostic, Level
 from vx.diagnostics.span import Span
 from vx.sema import tree
@@ -113,7 +115,10 @@ def arguments(fn: Emitter, node: tree.Call) -> list[str]:
     if not banks and not results:
         return []
     if node.key in fn.module.arenas.totals and fn.function.key not in fn.module.arenas.frames:
-        return [f"ptr {base}" for base in enter(fn, node.key).values()]
+        bases, leaving = enter(fn.module, node.key, fn.line, fn.op)
+        for text in leaving:
+            fn.defer(partial(fn.line, text))
+        return [f"ptr {base}" for base in bases]
     own = fn.module.arenas.frames.get(fn.function.key)
     call = own.calls.get(id(node)) if own is not None else None
     if own is None or (call is None and banks):
@@ -124,20 +129,30 @@ def arguments(fn: Emitter, node: tree.Call) -> list[str]:
 
 
 # ---- roles -------------------------------------------------------------------------------------------
-def enter(fn: Emitter, role: str) -> dict[Bank, str]:
-    """Take the arenas of a role; they are given back when the innermost scope is left."""
-    bases: dict[Bank, str] = {}
-    for bank, size in zip(fn.module.arenas.frames[role].banks, entered(fn.module, role), strict=True):
-        base = fn.op(f"call ptr {fn.module.runtime('vx_alloc')}(i64 {size})")
-        bases[bank] = base
-        fn.defer(lambda base=base: fn.line(f"call void {fn.module.runtime('vx_free')}(ptr {base})"))  # type: ignore[misc]
-    return bases
-
-
-def entered(module: Module, role: str) -> list[int]:
-    """The bytes of each arena that a role takes, in the order of its parameters; none for what is no role."""
-    totals = module.arenas.totals.get(role)
-    return [] if totals is None else [totals[bank] for bank in module.arenas.frames[role].banks]
+def enter(
+    module: Module, role: str, line: Callable[[str], None], op: Callable[[str], str]
+) -> tuple[list[str], list[str]]:
+    """Take the arenas of a role: their addresses in the order of its parameters, and the instructions that give them
+    back. `line` writes an instruction, `op` one with a result, whose name it returns."""
+    mapped = module.arenas.frames.get(role)
+    remote = host_device.role_banks(module, role)
+    leaving: list[str] = []
+    if remote:
+        line(f"call i32 {host_device.entry(module, 'vx_open')}(ptr {host_device.manifest_name(module, role)})")
+        for index, device in enumerate(host_device.role_devices(module, role)):
+            line(f"store i32 {index}, ptr {host_device.device_global(device)}")
+        leaving.append(f"call i32 {host_device.entry(module, 'vx_close')}()")
+    bases = []
+    for bank in mapped.banks if mapped is not None else ():
+        size = module.arenas.totals[role][bank]
+        if bank in remote:
+            bases.append(
+                op(f"call ptr {host_device.entry(module, 'vx_tile')}(i32 {remote.index(bank)}, i64 0, i64 {size})")
+            )
+        else:
+            bases.append(op(f"call ptr {module.runtime('vx_alloc')}(i64 {size})"))
+            leaving.append(f"call void {module.runtime('vx_free')}(ptr {bases[-1]})")
+    return bases, leaving
 
 
 def refuse_hidden(module: Module, key: str, what: str, span: Span) -> None:

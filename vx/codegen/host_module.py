@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from vx.admission.plan import Plan
+from vx.admission.plan import Plan, RegionKey
 from vx.admission.tiles import Types
 from vx.codegen.host_arena import Arenas
+from vx.codegen.host_device import Remote
 from vx.codegen.layout import Layouts, is_empty, is_view
 from vx.codegen.llvm_text import MEMORY, REGISTER, string_global, symbol
 from vx.codegen.prelude import HELPERS
@@ -55,7 +56,8 @@ class ModelTable:
 class HostOptions:
     """`strict_index`: check every dimension, not only that an element lies in its tensor. `sources`: for the
     lines in messages. `model`: needed if the program uses model tensors. `plans`: of the program's roles, for
-    `machine`; without any, placed tensors come from the heap."""
+    `machine`; without any, placed tensors come from the heap. `stand_in`: devices are
+    memory of the host, through the plugin that stands in for them."""
 
     lower: LowerRegion
     sources: SourceMap
@@ -63,6 +65,7 @@ class HostOptions:
     model: ModelTable | None = None
     machine: Machine | None = None
     plans: Sequence[Plan] = ()
+    stand_in: bool = False
 
 
 @dataclass(slots=True)
@@ -72,6 +75,7 @@ class Module:
     program: Program
     options: HostOptions
     arenas: Arenas
+    remote: Remote
     tiles: Types
     layouts: Layouts
     strings: dict[bytes, str] = field(default_factory=dict)
@@ -84,6 +88,8 @@ class Module:
     """Types whose drop functions are called, with their names."""
     regions: list[LoweredRegion] = field(default_factory=list)
     wheres: dict[tuple[str, int], str] = field(default_factory=dict)
+    scratch: dict[RegionKey, int] = field(default_factory=dict)
+    """Bytes that each `spawn` needs beside its tensors."""
     may_abort: dict[str, bool] = field(default_factory=dict)
     """Of library functions: whether they can end the program with a message."""
 

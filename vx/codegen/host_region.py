@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from vx.admission.plan import RegionKey
+from vx.codegen import host_device
 from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, InMemory, Slot, View
 from vx.codegen.host_module import memory
@@ -25,6 +27,7 @@ from vx.kernels.region import (
     ScalarBinding,
     StrideBinding,
     TensorBinding,
+    scratch_bytes,
 )
 from vx.sema import tree
 from vx.sema.tree import VOID, Block, LocalDecl, PlaceNode, Ref, Scalar, StmtNode, Tensor, Type, Value
@@ -42,8 +45,8 @@ def _fresh(fn: Emitter, type_: Type, slot: Slot, span: Span) -> tree.Local:
     return tree.Local(type_, span, number)
 
 
-def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span) -> None:
-    """Lower statements as a region and call it."""
+def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span, place: tree.Place | None = None) -> None:
+    """Lower statements as a region and call it, or issue it on the device at `place`."""
     own = {i: LocalDecl(i, f"tmp{i}", type_, True, span) for i, type_ in fn.types.items()}
     function = replace(fn.function, locals={**fn.function.locals, **own})
     block = Block(stmts, None, VOID, span)
@@ -51,8 +54,16 @@ def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span) -> None:
     name = f"vx_region_{len(fn.module.regions)}_{words}"
     lowered = fn.module.options.lower(fn.module.program, function, block, name)
     fn.module.regions.append(lowered)
+    if place is not None:
+        fn.module.scratch[RegionKey(fn.function.key, span)] = scratch_bytes(lowered.region)
     note_place(fn, span)
-    _call(fn, lowered)
+    device = fn.module.remote.device(place)
+    if device is None:
+        _call(fn, lowered)
+    else:
+        arguments = [_argument(fn, binding) for binding in lowered.bindings]
+        host_device.declare_region(fn, lowered)
+        host_device.issue(fn, lowered, device, arguments, span)
 
 
 def _call(fn: Emitter, lowered: LoweredRegion) -> None:
@@ -242,14 +253,14 @@ def spawn_into(fn: Emitter, node: tree.Spawn, address: str | None) -> None:
     body = node.body
     if body.value is None or address is None:
         stmts = body.stmts if body.value is None else (*body.stmts, tree.ExprStmt(body.span, body.value))
-        _run(fn, stmts, node.span)
+        _run(fn, stmts, node.span, node.place)
         return
     if isinstance(node.type, Tensor):
         result = _spawned_tensor(fn, node, node.type)
         fn.store(result, node.type, address)
         return
     target = _fresh(fn, node.type, InMemory(address), node.span)
-    _run(fn, (*body.stmts, tree.Assign(body.span, target, body.value)), node.span)
+    _run(fn, (*body.stmts, tree.Assign(body.span, target, body.value)), node.span, node.place)
 
 
 def _spawned_tensor(fn: Emitter, node: tree.Spawn, type_: Tensor) -> View:
@@ -261,5 +272,5 @@ def _spawned_tensor(fn: Emitter, node: tree.Spawn, type_: Tensor) -> View:
     result = allocate(fn, node, extents)
     target = _fresh(fn, type_, result, node.span)
     assert node.body.value is not None
-    _run(fn, (*node.body.stmts, tree.Assign(node.body.span, target, node.body.value)), node.span)
+    _run(fn, (*node.body.stmts, tree.Assign(node.body.span, target, node.body.value)), node.span, node.place)
     return result

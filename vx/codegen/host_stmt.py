@@ -5,7 +5,7 @@ Enters: statement nodes. Leaves: instructions. Temporaries of a statement go at 
 
 from __future__ import annotations
 
-from vx.codegen import host_scalar
+from vx.codegen import host_device, host_scalar
 from vx.codegen.host_drop import bind_expression, bind_value, replace
 from vx.codegen.host_expr import block_into, discard, leave
 from vx.codegen.host_function import Emitter, LoopLabels
@@ -33,7 +33,8 @@ def assign(fn: Emitter, node: tree.Assign) -> None:
             source = borrowed(fn, node.value)
             target = settle(fn, fn.tensor_place(node.target), node.span)
             require_same_extents(fn, target, source, node.span)
-            copy_elements(fn, target, source)
+            if not host_device.copy(fn, target, node.target.type, source, node.value.type):
+                copy_elements(fn, target, source)
 
 
 def _replaces(fn: Emitter, node: tree.Assign) -> bool:
@@ -71,7 +72,8 @@ def land(fn: Emitter, node: tree.Land) -> None:
         source = borrowed(fn, node.ref)
         target = settle(fn, fn.tensor_place(node.target), node.span)
         require_same_extents(fn, target, source, node.span)
-        copy_elements(fn, target, source)
+        if not host_device.copy(fn, target, node.target.type, source, node.ref.type):
+            copy_elements(fn, target, source)
 
 
 def computed(fn: Emitter, node: tree.MatMulInto | tree.Attention) -> None:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vx.admission import tiles
-from vx.codegen import host_arena
+from vx.codegen import host_arena, host_device
 from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, Lead, Operand, Shape, View
 from vx.codegen.layout import Size, descriptor_bytes, element_bytes, tensor_of
 from vx.codegen.llvm_text import INTEGERS, MEMORY, Int
-from vx.diagnostics.report import CompileError, Diagnostic, Level
 from vx.diagnostics.span import Span
 from vx.sema import tree
 from vx.sema.tree import UNSIGNED, PlaceNode, Scalar, Type, Value
@@ -347,12 +346,11 @@ def _in_arena(fn: Emitter, node: Value, size: Int, zeroed: bool) -> str:
     data = host_arena.tile(fn, node)
     assert data is not None, node
     most = tiles.size_of(tensor_of(node.type), node.extents if isinstance(node, tree.TensorNew) else ()).bytes
-    if not isinstance(size, int):
+    if not isinstance(size, int) or size > most:  # the latter only for packed elements: E9036 refuses the build
         require(fn, fn.op(f"icmp sle i64 {size}, {most}"), "a tensor larger than its bound", node.span)
-    elif size > most:
-        message = f"elements of type {tensor_of(node.type).elem} are packed, which this code cannot do yet"
-        raise CompileError([Diagnostic("E0902", Level.ERROR, message, node.span)])
-    if zeroed:
+    if zeroed and fn.module.remote.of(node.type) is not None:
+        host_device.zero(fn, data, size)
+    elif zeroed:
         name = fn.module.declare("llvm.memset.p0.i64", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         fn.line(f"call void {name}(ptr {data}, i8 0, i64 {size}, i1 false)")
     return data
@@ -381,8 +379,16 @@ def copy_of(fn: Emitter, node: tree.CopyTensor | tree.Transfer) -> View:
     """A new tensor with the contents of a view."""
     source = borrowed(fn, node.ref)
     target = allocate(fn, node, _extents_by_type(node.type, source))
-    copy_elements(fn, target, source)
+    if _is_weight(node) and fn.module.remote.of(node.type) is not None:
+        host_device.load_weight(fn, target, source)
+    elif not host_device.copy(fn, target, node.type, source, node.ref.type):
+        copy_elements(fn, target, source)
     return target
+
+
+def _is_weight(node: tree.CopyTensor | tree.Transfer) -> bool:
+    """Whether the whole of a model tensor is transferred."""
+    return isinstance(node.ref, tree.AddrOf) and isinstance(node.ref.place, tree.ModelTensor)
 
 
 def _extents_by_type(type_: Type, source: View) -> list[Int]:
@@ -400,6 +406,9 @@ def tensor_new(fn: Emitter, node: tree.TensorNew) -> View:
         return allocate(fn, node, extents, zeroed=node.init != "uninit")
     value = fn.scalar(node.fill)
     view = allocate(fn, node, extents)
+    if fn.module.remote.of(node.type) is not None:
+        host_device.fill(fn, view, fn.in_memory(value, Scalar(elem)))
+        return view
     _fill(fn, view, fn.in_memory(value, Scalar(elem)))
     return view
 
@@ -411,17 +420,27 @@ def _is_zero_bits(node: tree.Const) -> bool:
 def _from_items(fn: Emitter, elem: str, extents: Sequence[Int], node: tree.TensorNew) -> View:
     values = [fn.in_memory(fn.scalar(item), Scalar(elem)) for item in node.items]
     view = allocate(fn, node, extents)
+    if fn.module.remote.of(node.type) is not None:
+        there, view = view, dense_view(fn, elem, fn.alloca(Size(element_bytes(elem) * len(values), 16)), extents)
+        _write_items(fn, view, node, values)
+        host_device.copy(fn, there, node.type, view, tree.VOID)
+        return there
+    _write_items(fn, view, node, values)
+    return view
+
+
+def _write_items(fn: Emitter, view: View, node: tree.TensorNew, values: Sequence[str]) -> None:
+    elem = view.elem
     kind = MEMORY[elem]
     if all(isinstance(item, tree.Const) for item in node.items):
         name = fn.module.array(kind, values)
         function = fn.module.declare("llvm.memcpy.p0.p0.i64", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         size = len(values) * element_bytes(elem)
         fn.line(f"call void {function}(ptr {view.data}, ptr {name}, i64 {size}, i1 false)")
-        return view
+        return
     for number, value in enumerate(values):
         address = fn.op(f"getelementptr inbounds {kind}, ptr {view.data}, i64 {number}")
         fn.line(f"store {kind} {value}, ptr {address}")
-    return view
 
 
 def _fill(fn: Emitter, view: View, value: str) -> None:

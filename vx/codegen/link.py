@@ -56,7 +56,7 @@ def zig() -> Path:
     raise CompileError([Diagnostic("E9023", Level.ERROR, message, NOWHERE, helps=(Help(help_text),))])
 
 
-def _run_zig(arguments: Sequence[str], cwd: Path, doing: str) -> None:
+def run_zig(arguments: Sequence[str], cwd: Path, doing: str) -> None:
     """Run `zig cc`. E9022 if it ran out of disk, E9029 if it refuses what we gave it."""
     cache = cache_root() / "zig"
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
@@ -81,7 +81,7 @@ def _runtime_key(target: Target) -> str:
     compiler = zig().stat()
     for word in (target.zig, target.zig_cpu, *COMPILE_FLAGS, *LINK_FLAGS, str(compiler.st_size), str(zig())):
         digest.update(word.encode() + b"\0")
-    for path in sorted((*_sources(), *RUNTIME.glob("*.h"))):
+    for path in sorted((*_sources(), *RUNTIME.glob("*.h"), *RUNTIME.glob("device/*.h"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:24]
 
@@ -89,7 +89,15 @@ def _runtime_key(target: Target) -> str:
 def _compile_source(source: Path, folder: Path, target: Target) -> None:
     arguments = ["-target", target.zig, f"-mcpu={target.zig_cpu}", *COMPILE_FLAGS, f"-I{RUNTIME}"]
     arguments += ["-c", str(source), "-o", f"{source.stem}.o"]
-    _run_zig(arguments, folder, f"compiling the runtime ({source.name})")
+    run_zig(arguments, folder, f"compiling {source.name}")
+
+
+def compile_c(source: Path, target: Target) -> bytes:
+    """The object of one C source outside the runtime that is linked with it. E9021, E9022, E9023, E9029."""
+    kept = cache_root()
+    with writing(kept), tempfile.TemporaryDirectory(prefix=".compiling-", dir=kept) as name:
+        _compile_source(source, Path(name), target)
+        return (Path(name) / f"{source.stem}.o").read_bytes()
 
 
 def runtime_objects(target: Target, announce: Announce = announce_on_stderr) -> tuple[Path, ...]:
@@ -115,7 +123,7 @@ def _build_runtime(work: Path, folder: Path, target: Target) -> None:
         list(pool.map(partial(_compile_source, folder=work, target=target), _sources()))
     trial = work.parent / "trial.c"
     trial.write_text("int main(void) { return 0; }\n", encoding="utf-8")
-    _run_zig(["-target", target.zig, *LINK_FLAGS, str(trial), "-o", "trial", *LIBRARIES], work.parent, "a trial link")
+    run_zig(["-target", target.zig, *LINK_FLAGS, str(trial), "-o", "trial", *LIBRARIES], work.parent, "a trial link")
     try:
         os.rename(work, folder)
     except OSError:
@@ -137,6 +145,6 @@ def link_executable(
         for object_name, data in zip(names, objects, strict=True):
             (folder / object_name).write_bytes(data)
         inputs = [*names, *map(str, runtime)]
-        _run_zig(["-target", target.zig, *LINK_FLAGS, *inputs, "-o", "program", *LIBRARIES], folder, "linking")
+        run_zig(["-target", target.zig, *LINK_FLAGS, *inputs, "-o", "program", *LIBRARIES], folder, "linking")
         os.chmod(folder / "program", 0o755)
         shutil.move(folder / "program", output)

@@ -174,17 +174,24 @@ def _json_help(item: Help, sources: SourceMap) -> dict[str, object]:
 
 
 # ---- SARIF -------------------------------------------------------------------------------------
-def render_sarif(diagnostics: Iterable[Diagnostic], sources: SourceMap, version: str) -> str:
-    """A SARIF 2.1.0 log with one run of the tool `vx`; `version` is the compiler's."""
+def render_sarif(
+    diagnostics: Iterable[Diagnostic], sources: SourceMap, version: str, properties: Mapping[str, object] | None = None
+) -> str:
+    """A SARIF 2.1.0 log with one run of the tool `vx`; `version` is the compiler's.
+
+    `properties` are what a check found out beside its diagnostics, as plain data: they become the run's property bag.
+    """
     found = list(diagnostics)
     codes = sorted({diagnostic.code for diagnostic in found})
     index = {code: position for position, code in enumerate(codes)}
     driver = {"name": "vx", "version": version, "rules": [_sarif_rule(code) for code in codes]}
-    run = {
+    run: dict[str, object] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_sarif_result(diagnostic, sources, index) for diagnostic in found],
     }
+    if properties is not None:
+        run["properties"] = properties
     return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 

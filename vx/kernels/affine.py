@@ -3,7 +3,8 @@
 Enters: integer `ir.Expr`s. Leaves: canonical `ir.Affine`s, intervals, and the set of things an
 expression depends on. Source integers may be i32; indices are computed in i64, so an overflow that
 would have wrapped becomes an index out of range, never a wrong element. What is divided keeps the
-arithmetic of its own type unless that cannot wrap: `h * 31 % n` is how hashes are brought into range.
+arithmetic of its own type unless that cannot wrap: `h * 31 % n` is how hashes are brought into range. So do sums
+of types narrower than 32 bits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from vx.kernels import ir
+from vx.sema.tree import FLOATS
 
 ZERO = ir.Affine(0)
 
@@ -154,7 +156,7 @@ def of(expr: ir.Expr, ranges: Ranges = UNKNOWN) -> ir.Affine:
         case ir.Cast(operand=operand, type=to) if is_index_type(to) and type_of(operand)[0] in "iu":
             return of(operand, ranges)
         case ir.Binary(op=op, left=left, right=right, type=t) if t[0] in "iu" and op in _AFFINE_OPS:
-            if op in "/%" and not (never_wraps(left, ranges) and never_wraps(right, ranges)):
+            if (op in "/%" or not is_index_type(t)) and not never_wraps(expr, ranges):
                 return _atom(expr if t == "i64" else ir.Cast(expr, "i64"))
             return _binary(op, of(left, ranges), of(right, ranges))
         case _:
@@ -175,9 +177,15 @@ def never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
         case ir.Binary(op=op, left=a, right=b) if op in _AFFINE_OPS:
             if not (never_wraps(a, ranges) and never_wraps(b, ranges)):
                 return False
-            return op in "/%" or t == "i64" or _within(interval(of(expr, ranges), ranges), t)
+            exact = _binary(op, of(a, ranges), of(b, ranges))
+            return op in "/%" or t == "i64" or _within(interval(exact, ranges), t)
         case _:
             return _holds("i64", t)
+
+
+def keeps_value(expr: ir.Expr, ranges: Ranges) -> bool:
+    """Whether a scalar declared as `expr` may be replaced by it in an index."""
+    return type_of(expr)[0] in "iu" and never_wraps(expr, ranges)
 
 
 def limits(name: str) -> tuple[int, int]:
@@ -358,14 +366,15 @@ def interval(expr: ir.Expr, ranges: Ranges) -> Interval:
 
 
 def _cast_interval(operand: ir.Expr, to: str, ranges: Ranges) -> Interval:
-    low, high = interval(operand, ranges)
     source = type_of(operand)
-    if source in ("i8", "u8", "i16", "u16", "bool"):
-        least, most = (0, 1) if source == "bool" else limits(source)
-        low, high = least if low is None else max(low, least), most if high is None else min(high, most)
-    if to == "bool" or is_index_type(to) or _within((low, high), to):
-        return low, high
-    return limits(to)
+    if source in FLOATS:
+        return limits(to)
+    low, high = interval(operand, ranges)
+    least, most = (0, 1) if source == "bool" else limits(source)
+    inside = least if low is None else max(low, least), most if high is None else min(high, most)
+    if not _within(inside, to):
+        return limits(to)
+    return inside if _holds("i32", source) or source == "u32" else (low, high)
 
 
 def _sum_interval(constant: int, terms: tuple[tuple[int, ir.Expr], ...], ranges: Ranges) -> Interval:

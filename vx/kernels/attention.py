@@ -23,7 +23,8 @@ def expand(lo: Lowering, stmt: tree.Attention) -> None:
     kind = "f64" if out.elem == "f64" else "f32"
     scale = lo.once("scale", exprs.cast(exprs.scalar(lo, stmt.scale), kind))
     loops.require_same_shape(lo, q.extents[:1], out.extents[:1], stmt.span)
-    loops.require_same_shape(lo, k.extents[:1], v.extents[:1], stmt.span)
+    loops.require_same_shape(lo, k.extents, (v.extents[0], q.extents[1]), stmt.span)
+    loops.require_same_shape(lo, v.extents[1:], out.extents[1:], stmt.span)
     keys = k.extents[0]
     first = None if stmt.first is None else exprs.index(lo, stmt.first)
     if first is not None:

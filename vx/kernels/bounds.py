@@ -9,13 +9,13 @@ fail; one under a condition, or on something that the loop changes, stays where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import reduce
 from math import gcd
 
 from vx.diagnostics.span import Span
 from vx.kernels import affine, assume, effects, ir
 from vx.kernels.effects import Loop
-from vx.kernels.lowering import Lowering, Obligation, Scope, View
+from vx.kernels.lowering import Lowering, Obligation, Scope
 
 MINUS_ONE = affine.const(-1)
 
@@ -27,7 +27,7 @@ def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, 
         return
     if _lasting(lo, expr) and any(_implies(o, expr, guards) for scope in lo.scopes for o in scope.obligations):
         return
-    check = ir.Check(_condition(expr, guards), message)
+    check = ir.Check(_condition(lo, expr, guards), message)
     lo.emit(check)
     lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
 
@@ -46,25 +46,30 @@ def _holds(lo: Lowering, expr: ir.Affine) -> bool:
     return False
 
 
-def require_index(lo: Lowering, view: View, index: Sequence[ir.Affine], span: Span) -> None:
-    """An element access lies within the whole tensor (each dimension with `strict_index`)."""
-    message = f"index out of range at {lo.where(span)}"
-    if lo.strict_index:
-        for i, extent in zip(index, view.extents, strict=True):
-            require(lo, i, message)
-            require(lo, affine.add(affine.sub(extent, i), MINUS_ONE), message)
-        return
-    offset = view.at(index)
-    require(lo, offset, message)
-    require(lo, affine.add(affine.sub(lo.lengths[view.buffer], offset), MINUS_ONE), message)
-
-
 def require_slice(lo: Lowering, low: ir.Affine, high: ir.Affine, extent: ir.Affine, span: Span) -> None:
     """`0 <= low <= high <= extent`."""
     message = f"range out of bounds at {lo.where(span)}"
     require(lo, low, message)
     require(lo, affine.sub(high, low), message)
     require(lo, affine.sub(extent, high), message)
+
+
+def require_exact(lo: Lowering, expr: ir.Expr, span: Span) -> None:
+    """Computing an integer expression as an index gives what the program's own types give."""
+    if affine.never_wraps(expr, lo.ranges) or not isinstance(expr, ir.Cast | ir.Binary):
+        return
+    exact = affine.of(expr, lo.ranges)
+    if exact.terms and exact.terms[0][1] == (expr if expr.type == "i64" else ir.Cast(expr, "i64")):
+        return
+    for part in affine.children(expr):
+        require_exact(lo, part, span)
+    least, most = affine.limits(expr.type)
+    message = f"range out of bounds at {lo.where(span)}"
+    require(lo, affine.add(exact, affine.const(-least)), message)
+    require(lo, affine.sub(affine.const(min(most, _LARGEST)), exact), message)
+
+
+_LARGEST = affine.limits("i64")[1]
 
 
 def require_equal(lo: Lowering, a: ir.Affine, b: ir.Affine, what: str, span: Span) -> None:
@@ -161,13 +166,42 @@ def _unfold(lo: Lowering, expr: ir.Affine, inside: set[ir.VarId]) -> ir.Affine:
     return expr
 
 
-def _condition(expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> ir.Expr:
-    """`expr >= 0 || guards`, written with the constant on the right."""
+def _condition(lo: Lowering, expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> ir.Expr:
+    """`expr >= 0 || guards`, written with the constant on the right; in 128 bits where it could wrap to hold."""
     varying = ir.Affine(0, expr.terms)
     cond: ir.Expr = ir.Binary(">=", affine.simplest(varying), ir.Lit(-expr.const, "i64"), "bool")
+    if max(abs(expr.const), -_least(varying, lo.ranges)) > _LARGEST:
+        cond = ir.Binary(">=", _wide(varying), ir.Lit(-expr.const, "i128"), "bool")
     for guard in guards:
         cond = ir.Binary("||", guard, cond, "bool")
     return cond
+
+
+def _least(expr: ir.Affine, ranges: affine.Ranges) -> int:
+    """The least value of a sum, exactly, of i64s."""
+    least, most = affine.limits("i64")
+    total = 0
+    for c, atom in expr.terms:
+        ends = [affine.interval(factor, ranges) for factor in affine.factors(atom)]
+        low = high = 1
+        for a, b in ((least if a is None else a, most if b is None else b) for a, b in ends):
+            products = low * a, low * b, high * a, high * b
+            low, high = min(products), max(products)
+        total += min(c * low, c * high)
+    return total
+
+
+def _wide(expr: ir.Expr) -> ir.Expr:
+    """An index computed in 128 bits."""
+    match expr:
+        case ir.Affine(const=constant, terms=terms):
+            parts: list[ir.Expr] = [ir.Binary("*", ir.Lit(c, "i128"), _wide(atom), "i128") for c, atom in terms]
+            parts += [ir.Lit(constant, "i128")] if constant or not terms else []
+            return reduce(lambda total, part: ir.Binary("+", total, part, "i128"), parts)
+        case ir.Binary(op="*", left=a, right=b, type="i64"):
+            return ir.Binary("*", _wide(a), _wide(b), "i128")
+        case _:
+            return ir.Cast(expr, "i128")
 
 
 def may_fault(lo: Lowering, expr: ir.Expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vx.diagnostics.span import Span
 from vx.kernels import affine, assume, bounds, effects, ir, loops, places, stmts
 from vx.kernels.lowering import Cell, Lowering, Nothing, Number, Record, Rows, Val, View
 from vx.sema import tree
@@ -88,6 +89,13 @@ def index(lo: Lowering, e: tree.Value) -> ir.Affine:
     return affine.of(_settled(lo, scalar(lo, e)), lo.ranges)
 
 
+def range_end(lo: Lowering, e: tree.Value) -> ir.Affine:
+    """An index that a loop starts or ends at: what would wrap in the program's own type ends the process."""
+    expr = _settled(lo, scalar(lo, e))
+    bounds.require_exact(lo, expr, e.span)
+    return affine.of(expr, lo.ranges)
+
+
 def _settled(lo: Lowering, expr: ir.Expr) -> ir.Expr:
     """An integer expression of which every part that may change is read now, so that it can be used later."""
     if lo.stable(expr):
@@ -118,7 +126,7 @@ def _scalar(lo: Lowering, e: tree.Value) -> ir.Expr:
         case tree.Math(name=name, args=args):
             return ir.Call(name, _in_order(lo, args), kind)
         case tree.Reduce(op=op, args=args):
-            return _reduce(lo, op, args, kind)
+            return _reduce(lo, op, args, kind, e.span)
         case tree.Extent(ref=ref, axis=axis):
             return affine.simplest(tensor_operand(lo, ref).extents[axis])
         case _:
@@ -180,7 +188,7 @@ def may_fault(lo: Lowering, expr: ir.Expr) -> bool:
     return any(isinstance(e, ir.Reduce) for e in affine.walk(expr)) or bounds.may_fault(lo, expr)
 
 
-def _reduce(lo: Lowering, op: str, args: Sequence[tree.Value], kind: str) -> ir.Expr:
+def _reduce(lo: Lowering, op: str, args: Sequence[tree.Value], kind: str, span: Span) -> ir.Expr:
     """`dot`, `sum`, `max`, `min` over a rank-1 operand."""
     operands = [tensor_operand(lo, a) for a in args]
     heavy = [loops.materialise(lo, o, "operand") if isinstance(o, Rows) and o.heavy else o for o in operands]
@@ -188,6 +196,7 @@ def _reduce(lo: Lowering, op: str, args: Sequence[tree.Value], kind: str) -> ir.
     at = (affine.var(k),)
     body = cast(element(heavy[0], at), kind)
     if op == "dot":
+        loops.require_same_shape(lo, heavy[0].extents, heavy[1].extents, span)
         body = ir.Binary("*", body, cast(element(heavy[1], at), kind), kind)
     extent = heavy[0].extents[0]
     loops.over(lo, k, extent)
@@ -220,7 +229,7 @@ def tensor(lo: Lowering, e: tree.Value) -> Val:  # noqa: C901 (one arm per kind 
         case tree.Math(name=name, args=args):
             return _map(lo, e, args, lambda a: ir.Call(name, tuple(a), _elem(e)))
         case tree.MatMul(left=a, right=b):
-            return product(lo, tensor_operand(lo, a), tensor_operand(lo, b), _elem(e))
+            return product(lo, tensor_operand(lo, a), tensor_operand(lo, b), _elem(e), e.span)
         case tree.CopyTensor(ref=ref):
             return loops.materialise(lo, tensor_operand(lo, ref), "copy")
         case tree.TensorNew():
@@ -260,12 +269,13 @@ def _map(lo: Lowering, e: tree.Value, args: Sequence[tree.Value], apply: loops.E
     return Rows(_elem(e), tensors[0].extents, at, heavy)
 
 
-def product(lo: Lowering, a: View | Rows, b: View | Rows, kind: str) -> Rows:
+def product(lo: Lowering, a: View | Rows, b: View | Rows, kind: str, span: Span) -> Rows:
     """`a @ b`: rank 2 by 2, 2 by 1 or 1 by 2. Operands that are computed are stored first: each of
     their elements is needed many times."""
     left, right = stored(lo, a, "left"), stored(lo, b, "right")
     assert isinstance(left, View) and isinstance(right, View)
     inner = left.extents[-1]
+    loops.require_same_shape(lo, (inner,), right.extents[:1], span)
     rows, columns = left.extents[:-1], right.extents[1:]
     split = len(rows)
 

@@ -1,7 +1,8 @@
 """Flat offsets back to indices, where strides are known only at run time.
 
-Enters: an offset into a tensor of the host whose layout has unknown strides. Leaves: one index per dimension, each
-proven to lie in its dimension, so that different indices are different elements: a view never shows an element twice.
+Enters: an offset into a tensor of the host whose layout has unknown strides. Leaves: one index per dimension, each of
+which lies in its dimension, so that different indices are different elements: a view never shows an element twice. Of
+a tensor without gaps that has to be proven here; of a view with gaps each index is checked before the access.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MAX_NESTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Of a tensor of the host. `dense`: row-major without gaps, so that the first index may be anything."""
+    """Of a tensor of the host. `dense`: row-major without gaps, so that the first index may be anything, and others
+    too as long as the element lies in the tensor. If not, the strides are unrelated variables."""
 
     extents: tuple[ir.Affine, ...]
     strides: tuple[ir.Affine, ...]
@@ -53,9 +55,9 @@ def indices(offset: ir.Affine, layout: Layout, bounds: Bounds, ranges: Ranges) -
         parts.append(rest)
     elif rest != affine.ZERO:
         return None
-    free = 1 if layout.dense else 0
-    inside = all(_lies_in(part, size, bounds, ranges) for part, size in list(zip(parts, sizes, strict=True))[free:])
-    return tuple(parts) if inside else None
+    if layout.dense and not all(_lies_in(*pair, bounds, ranges) for pair in list(zip(parts, sizes, strict=True))[1:]):
+        return None
+    return tuple(parts)
 
 
 def _along(c: int, atom: ir.Expr, stride: ir.Affine) -> ir.Affine | None:

@@ -27,6 +27,10 @@ MOST_ELEMENTS = 1 << 30
 """Extents that could be larger count as unbounded: nothing is allocated for them."""
 
 
+LONGEST = 1 << 56
+"""Elements that an address space has room for: no extent or stride is larger."""
+
+
 # ---- abstract values -----------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -255,8 +259,9 @@ class Lowering:
         return v
 
     def _define(self, v: ir.Var, value: ir.Expr) -> None:
-        self.definitions[v.id] = value
         self.ranges[v.id] = affine.interval(value, self.ranges)
+        if affine.keeps_value(value, self.ranges):
+            self.definitions[v.id] = value
 
     def once(self, name: str, value: ir.Expr) -> ir.Expr:
         """`value`, or a scalar that holds it if evaluating it later or twice would matter."""
@@ -296,6 +301,12 @@ class Lowering:
         """What an extent cannot exceed, if known."""
         found = affine.interval(extent, self.ranges)[1], self.limits.get(extent)
         return min((n for n in found if n is not None and n < MOST_ELEMENTS), default=None)
+
+    def checks_dimensions(self, buffer: ir.BufferId) -> bool:
+        """Whether each index has to lie in its own dimension, not only the element in its tensor: what lies in the
+        gaps of a view is not its own, and may belong to another view of the same tensor."""
+        layout = self.layouts.get(buffer)
+        return self.strict_index or (layout is not None and not layout.dense)
 
     # captures
     def capture(self, place: tree.PlaceNode) -> Val:
@@ -370,12 +381,12 @@ class Lowering:
 
     def _extent_param(self, place: tree.PlaceNode, axis: int, name: str, dim: tree.Dyn) -> ir.Var:
         v = self._scalar_param("i64", name, ExtentBinding(place, axis))
-        self.ranges[v.id] = (0, dim.bound)
+        self.ranges[v.id] = (0, LONGEST if dim.bound is None else dim.bound)
         return v
 
     def _stride_param(self, place: tree.PlaceNode, axis: int, name: str) -> ir.Var:
         v = self._scalar_param("i64", f"{name}.stride{axis}", StrideBinding(place, axis))
-        self.ranges[v.id] = (0, None)
+        self.ranges[v.id] = (0, LONGEST)
         return v
 
     # refusals

@@ -53,9 +53,13 @@ def why_serial(loop: Loop, body: Sequence[ir.Stmt], known: Known) -> str:
         return f"carries {', '.join(names) or 'a scalar'} from one iteration to the next"
     private = effects.allocated(body)
     varying = effects.declared(body)
-    definitions = {s.var.id: s.value for s in effects.statements(body) if isinstance(s, ir.Let) and not s.mutable}
+    definitions = {
+        s.var.id: s.value
+        for s in effects.statements(body)
+        if isinstance(s, ir.Let) and not s.mutable and affine.keeps_value(s.value, known.ranges)
+    }
     touched = [_unfolded(a, definitions) for a in effects.accesses(body) if a.buffer not in private]
-    written = {a.buffer for a in touched if a.store}
+    written = effects.stored(body) | private
     if len(touched) > MAX_ACCESSES:
         return f"has more than {MAX_ACCESSES} accesses, too many to compare"
     for store in (a for a in touched if a.store):

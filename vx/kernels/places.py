@@ -77,7 +77,7 @@ def _index(lo: Lowering, node: tree.Index, view: View, indices: tuple[tree.At | 
         if isinstance(item, tree.At):
             at = exprs.index(lo, item.index)
             offset = affine.add(offset, affine.times(at, stride))
-            if lo.strict_index:
+            if lo.checks_dimensions(view.buffer):
                 _require_within(lo, at, extent, node.span)
             continue
         low, length = _range(lo, item, kept[len(extents)])
@@ -87,7 +87,7 @@ def _index(lo: Lowering, node: tree.Index, view: View, indices: tuple[tree.At | 
         strides.append(stride)
     rest = len(indices)
     result = View(view.buffer, view.elem, offset, (*extents, *view.extents[rest:]), (*strides, *view.strides[rest:]))
-    if not lo.strict_index and any(isinstance(i, tree.At) for i in indices):
+    if not lo.checks_dimensions(view.buffer) and any(isinstance(i, tree.At) for i in indices):
         _require_window(lo, result, node.span)
     return result
 

@@ -8,7 +8,7 @@ of a tensor that stays the same through the loop (`y[i] += …`) is a scalar lik
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from vx.kernels import affine, bounds, effects, ir
@@ -185,8 +185,7 @@ def _separate(found: Sequence[ir.Set | ir.ArgReduce], lets: dict[ir.VarId, ir.Ex
 def _inputs(stmt: ir.Set | ir.ArgReduce) -> tuple[ir.Expr, ...]:
     if isinstance(stmt, ir.ArgReduce):
         return stmt.value, stmt.index
-    reduce = affine.children(stmt.value)[1]
-    assert isinstance(reduce, ir.Reduce)
+    reduce = next(e for e in affine.walk(stmt.value) if isinstance(e, ir.Reduce))
     return (reduce.body,)
 
 
@@ -226,6 +225,13 @@ def _extreme(c: _Collected, v: ir.Var, x: ir.Expr, op: str, cond: ir.Expr | None
     return ir.Set(v, ir.Call(op, (v, _reduce(c.loop, op, x, v.type)), v.type))
 
 
+def _unless_nan(extreme: ir.Set) -> ir.Set:
+    """Nothing compares greater than a NaN: what starts as one stays one."""
+    v = extreme.var
+    number = ir.Binary("==", v, v, "bool")
+    return replace(extreme, value=ir.Select(number, extreme.value, v, v.type))
+
+
 def _small(expr: ir.Expr) -> bool:
     return sum(1 for _ in affine.walk(expr)) <= MAX_INLINED
 
@@ -258,7 +264,8 @@ def _selection(c: _Collected, cond: ir.Expr, then: Sequence[ir.Stmt]) -> ir.Set 
     if guard is not None and bounds.may_fault(c.lo, x):
         return None
     if len(sets) == 1:
-        return _extreme(c, best, x, op, guard)
+        extreme = _extreme(c, best, x, op, guard)
+        return extreme if extreme is None or best.type not in FLOATS else _unless_nan(extreme)
     at = next(s for s in sets if s.var.id != best.id)
     index = values[at.var.id]
     if effects.loaded([ir.Set(at.var, index)]):

@@ -45,6 +45,12 @@ class OutBinding:
     place: tree.PlaceNode
 
 
+def scratch_bytes(region: ir.Region) -> int:
+    """What a region needs beside the tensors that it is given: the buffers that its kernels share."""
+    made = (buffer for buffer in region.buffers if buffer.kind == "scratch" and buffer.length is not None)
+    return sum(-(-(buffer.length or 0) * max(1, tree.BITS[buffer.elem] // 8) // 64) * 64 for buffer in made)
+
+
 Binding = TensorBinding | ExtentBinding | StrideBinding | ScalarBinding | OutBinding
 
 

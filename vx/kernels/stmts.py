@@ -137,7 +137,7 @@ def statement(lo: Lowering, stmt: tree.StmtNode) -> None:  # noqa: C901 (one arm
 def _matmul_into(lo: Lowering, stmt: tree.MatMulInto) -> None:
     target = _target_view(lo, stmt.out)
     left, right = exprs.tensor_operand(lo, stmt.left), exprs.tensor_operand(lo, stmt.right)
-    rows = exprs.product(lo, left, right, exprs.WIDE.get(target.elem, target.elem))
+    rows = exprs.product(lo, left, right, exprs.WIDE.get(target.elem, target.elem), stmt.span)
     loops.assign(lo, target, _converted(rows, target.elem), stmt.span)
 
 
@@ -265,7 +265,7 @@ def match_value(lo: Lowering, e: tree.Match) -> Val:
 
 # ---- loops ---------------------------------------------------------------------------------------
 def _for(lo: Lowering, stmt: tree.For) -> None:
-    low, high = exprs.index(lo, stmt.low), exprs.index(lo, stmt.high)
+    low, high = exprs.range_end(lo, stmt.low), exprs.range_end(lo, stmt.high)
     local = lo.frame.function.locals[stmt.id]
     assert isinstance(local.type, tree.Scalar)
     v = lo.fresh("i64", local.name)

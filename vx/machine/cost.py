@@ -3,31 +3,34 @@
 Enters: a `Machine`, two of its spaces or one of its edges, a number of bytes. Leaves: a `Cost` in whole
 picoseconds or cycles, rounded up, or None: *unpriced*, which is never the same as 0.
 
-A link rate on the edge decides. Without one the cost follows from the containment tree: the walk from each
+A link's rate or measured table decides. Without one the cost follows from the containment tree: the walk from each
 endpoint up to the nearest space that contains both, which counts only if it is itself an endpoint. Every
 space on the walk is one leg and needs a bandwidth.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vx.machine.machine import Edge, Machine, Rate, Space, Topology
+from vx.machine.machine import Edge, Machine, Peer, Rate, Space, Table, Topology
 
 PICOSECONDS = 10**12
 
-Basis = Literal["link_rate", "containment"]
+Basis = Literal["link_rate", "table", "containment"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`amount` picoseconds ("ps") or clock cycles ("cyc"). `basis` is the kind of figure it follows from."""
+    """`amount` picoseconds ("ps") or clock cycles ("cyc"). `basis` is the kind of figure it follows from; `measured`
+    says that all these figures are from measured machine files, otherwise some are declared."""
 
     amount: int
     unit: Literal["ps", "cyc"]
     basis: Basis
+    measured: bool = False
 
 
 def hop_cost(machine: Machine, source: str, target: str, size: int) -> Cost | None:
@@ -36,20 +39,43 @@ def hop_cost(machine: Machine, source: str, target: str, size: int) -> Cost | No
     edges = [edge for edge in machine.edges if (edge.source, edge.target) == (source, target)]
     if not edges:
         return containment_cost(machine, source, target, size)
-    costs = [cost for edge in edges if (cost := edge_cost(machine, edge, size)) is not None]
+    costs = [cost for edge in counted(edges) if (cost := edge_cost(machine, edge, size)) is not None]
     return min(costs, key=lambda cost: (cost.unit != "ps", cost.amount), default=None)
+
+
+def price_text(cost: Cost | None) -> str:
+    """A cost for people; `unpriced` if there is none."""
+    if cost is None:
+        return "unpriced"
+    if cost.unit == "cyc":
+        return f"{cost.amount:,} cycles"
+    for unit, scale in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
+        if cost.amount >= scale:
+            return f"{cost.amount / scale:.4g} {unit}"
+    return f"{cost.amount} ps"
 
 
 def edge_cost(machine: Machine, edge: Edge, size: int) -> Cost | None:
     """Cost of moving `size` bytes over one edge, its latency included."""
-    if edge.rate is not None:
-        return _link_cost(edge.rate, edge.latency_ps, size)
+    if edge.table is not None or edge.rate is not None:
+        return _link_cost(edge, edge.measured, size)
     return containment_cost(machine, edge.source, edge.target, size)
 
 
 def peer_cost(topology: Topology, size: int) -> Cost | None:
     """Cost of moving `size` bytes from one instance of `topology` to another."""
-    return None if topology.peer is None else _link_cost(topology.peer.rate, topology.peer.latency_ps, size)
+    return None if topology.peer is None else _link_cost(topology.peer, topology.measured, size)
+
+
+def counted(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """The edges that count: where a transfer has a measured figure, declared ones for it do not."""
+    edges = tuple(edges)
+    measured = {(edge.source, edge.target) for edge in edges if _is_measured(edge)}
+    return tuple(edge for edge in edges if _is_measured(edge) or (edge.source, edge.target) not in measured)
+
+
+def _is_measured(edge: Edge) -> bool:
+    return edge.measured and (edge.table is not None or edge.rate is not None)
 
 
 def containment_cost(machine: Machine, source: str, target: str, size: int) -> Cost | None:
@@ -63,16 +89,17 @@ def containment_cost(machine: Machine, source: str, target: str, size: int) -> C
     if not walk or rates is None:
         return None
     clocks = {space.clock_hz for space in walk} - {None}
+    measured = all(space.measured for space in walk)
     if all(rate.per == "cyc" for rate in rates) and len(clocks) <= 1:
-        return Cost(_combined(walk, [_ceil(size, rate.bytes) for rate in rates]), "cyc", "containment")
+        return Cost(_combined(walk, [_ceil(size, rate.bytes) for rate in rates]), "cyc", "containment", measured)
     time = _walk_time(walk, rates, size)
-    return None if time is None else Cost(time, "ps", "containment")
+    return None if time is None else Cost(time, "ps", "containment", measured)
 
 
 def edge_time_ps(machine: Machine, edge: Edge, size: int) -> int | None:
     """Like `edge_cost`, always in picoseconds: what routes are compared by. None if no clock converts it."""
-    if edge.rate is not None:
-        cost = _link_cost(edge.rate, edge.latency_ps, size)
+    if edge.table is not None or edge.rate is not None:
+        cost = _link_cost(edge, edge.measured, size)
         return cost.amount if cost is not None and cost.unit == "ps" else None
     walk = containment_walk(machine, edge.source, edge.target)
     rates = _shared_rates(walk)
@@ -100,12 +127,28 @@ def ancestry(machine: Machine, name: str) -> tuple[Space, ...]:
     return tuple(found.values())
 
 
-def _link_cost(rate: Rate, latency_ps: int | None, size: int) -> Cost | None:
-    if rate.per == "s":
-        return Cost(_ceil(size * PICOSECONDS, rate.bytes) + (latency_ps or 0), "ps", "link_rate")
-    if latency_ps is not None:  # cycles and time do not add: a link has no clock
+def _link_cost(link: Edge | Peer, measured: bool, size: int) -> Cost | None:
+    if link.table is not None:
+        return Cost(table_time_ps(link.table, size), "ps", "table", measured)
+    if link.rate is None:
         return None
-    return Cost(_ceil(size, rate.bytes), "cyc", "link_rate")
+    if link.rate.per == "s":
+        time = _ceil(size * PICOSECONDS, link.rate.bytes) + (link.latency_ps or 0)
+        return Cost(time, "ps", "link_rate", measured)
+    if link.latency_ps is not None:  # cycles and time do not add: a link has no clock
+        return None
+    return Cost(_ceil(size, link.rate.bytes), "cyc", "link_rate", measured)
+
+
+def table_time_ps(table: Table, size: int) -> int:
+    """Picoseconds of `size` bytes by a measured table: linear between its points and rounded up, the last slope
+    above them, and the first time below them."""
+    points = table.points
+    if size <= points[0][0]:
+        return points[0][1]
+    above = min(bisect_left(points, (size, 0)), len(points) - 1)
+    (before, elapsed), (after, until) = points[above - 1 : above + 1]
+    return elapsed + _ceil((size - before) * (until - elapsed), after - before)
 
 
 def _shared_rates(walk: Sequence[Space]) -> list[Rate] | None:

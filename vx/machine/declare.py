@@ -7,6 +7,7 @@ declaration can say about itself is checked here; `check.py` checks them togethe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine import units
 from vx.machine.machine import SCOPES, Edge, Layer, Peer, Rate, Space, Topology
+from vx.machine.measured import table_of
 from vx.sema.tree import BITS
 from vx.syntax import ast
 
@@ -22,8 +24,8 @@ T = TypeVar("T")
 Fields = dict[str, ast.DeclField]
 
 
-def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter) -> Space:
-    """The space that a `Memory` block declares."""
+def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter, measured: bool = False) -> Space:
+    """The space that a `Memory` block declares; `measured` if its file is a measured one."""
     fields = _fields(decl.fields, f"Memory {decl.name}", reporter)
     within = _value(fields, "within")
     granule = _figure(fields, "granule", units.size, reporter)
@@ -43,10 +45,13 @@ def space_of(decl: ast.MemoryDecl, layer: Layer, reporter: Reporter) -> Space:
         layer=layer,
         span=decl.span,
         fields={name: field.span for name, field in fields.items()},
+        measured=measured,
     )
 
 
-def topology_of(decl: ast.TopologyDecl, layer: Layer, host_arch: str, reporter: Reporter) -> Topology | None:
+def topology_of(
+    decl: ast.TopologyDecl, layer: Layer, host_arch: str, reporter: Reporter, measured: bool = False
+) -> Topology | None:
     """The topology that a `Topology` block declares; None if it does not say where its values live.
 
     `arch: host` is the architecture that host code is compiled for.
@@ -75,12 +80,13 @@ def topology_of(decl: ast.TopologyDecl, layer: Layer, host_arch: str, reporter: 
         layer=layer,
         span=decl.span,
         fields={name: field.span for name, field in fields.items()},
+        measured=measured,
     )
 
 
-def edges_of(decl: ast.TopologyDecl, layer: Layer, reporter: Reporter) -> list[Edge]:
+def edges_of(decl: ast.TopologyDecl, layer: Layer, reporter: Reporter, measured: bool = False) -> list[Edge]:
     """The transfers that a `Topology` block declares."""
-    return [_edge(edge, layer, reporter) for edge in decl.edges]
+    return [replace(_edge(edge, layer, reporter), measured=measured) for edge in decl.edges]
 
 
 def _edge(edge: ast.Edge, layer: Layer, reporter: Reporter) -> Edge:
@@ -99,7 +105,8 @@ def _edge(edge: ast.Edge, layer: Layer, reporter: Reporter) -> Edge:
             edge.span,
             helps=["give the link's rate, such as `63 GB/s latency 8 us`, or leave the latency out"],
         )
-    return Edge(edge.source.name, edge.target.name, weight, rate, latency, edge.markers, layer, edge.span)
+    table = None if edge.table is None else table_of(edge.table, reporter)
+    return Edge(edge.source.name, edge.target.name, weight, rate, latency, edge.markers, layer, edge.span, table)
 
 
 def _fields(fields: tuple[ast.DeclField, ...], what: str, reporter: Reporter) -> Fields:
@@ -168,6 +175,9 @@ def _figure(fields: Fields, name: str, read: Callable[[ast.Quantity], T], report
 
 def _peer(fields: Fields, reporter: Reporter) -> Peer | None:
     value = _value(fields, "peer")
+    if isinstance(value, ast.MeasuredTable):
+        table = table_of(value, reporter)
+        return None if table is None else Peer(None, None, table)
     if not isinstance(value, tuple) or not isinstance(value[0], ast.Quantity):
         return None
     span = fields["peer"].span

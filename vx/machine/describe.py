@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import NOWHERE, Span
-from vx.machine.cost import Cost, edge_cost
-from vx.machine.machine import Edge, Machine, Space, Topology
+from vx.machine.cost import Cost, edge_cost, price_text
+from vx.machine.machine import Edge, Machine, Space, Table, Topology
+from vx.machine.units import size_text
 
 EXAMPLE_BYTES = 2**30
 """What a transfer is priced for in descriptions."""
@@ -76,21 +77,20 @@ def written(span: Span, sources: SourceMap) -> str:
 
 def edge_text(edge: Edge, sources: SourceMap) -> str:
     """What is written about an edge after its spaces: cost, latency, markers."""
+    if edge.table is not None:
+        return " ".join([table_text(edge.table), *edge.markers])
     if edge.rate is None and edge.weight is None:
         return " ".join(edge.markers)
     return _COLON.split(written(edge.span, sources), maxsplit=1)[-1].strip()
 
 
-def price_text(cost: Cost | None) -> str:
-    """A cost for people; `unpriced` if there is none."""
-    if cost is None:
-        return "unpriced"
-    if cost.unit == "cyc":
-        return f"{cost.amount:,} cycles"
-    for unit, scale in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
-        if cost.amount >= scale:
-            return f"{cost.amount / scale:.4g} {unit}"
-    return f"{cost.amount} ps"
+def table_text(table: Table) -> str:
+    """A measured table for people: its ends, and how many sizes there are."""
+    ends = (
+        f"{size_text(size)} {price_text(Cost(time, 'ps', 'table'))}"
+        for size, time in table.points[:: len(table.points) - 1]
+    )
+    return f"measured {' … '.join(ends)}, {len(table.points)} sizes"
 
 
 def _summary_of(topology: Topology, machine: Machine, sources: SourceMap) -> str:
@@ -111,7 +111,21 @@ def _heading(machine: Machine) -> Iterator[str]:
     *imported, main = machine.files
     yield main
     if imported:
-        yield f"imports {', '.join(os.path.relpath(name, os.path.dirname(main) or '.') for name in imported)}"
+        yield f"imports {', '.join(_beside(main, name) for name in imported)}"
+    for name, found in machine.measurements.items():
+        said = (
+            found.date,
+            found.part,
+            found.uuid,
+            found.driver,
+            found.tool,
+            found.network and f"network {found.network}",
+        )
+        yield f"{_beside(main, name)} was measured: {', '.join(text for text in said if text)}"
+
+
+def _beside(main: str, name: str) -> str:
+    return os.path.relpath(name, os.path.dirname(main) or ".")
 
 
 def _topologies(machine: Machine, sources: SourceMap) -> Iterator[str]:
@@ -119,7 +133,9 @@ def _topologies(machine: Machine, sources: SourceMap) -> Iterator[str]:
         times = f" × {topology.instances}" if topology.instances > 1 else ""
         yield ""
         yield f"Topology {topology.name}{times}"
-        yield from _fields(topology.fields, "  ", sources)
+        table = topology.peer.table if topology.peer is not None else None
+        shown = {} if table is None else {"peer": table_text(table)}
+        yield from _fields(topology.fields, "  ", sources, shown=shown)
 
 
 def _spaces(machine: Machine, sources: SourceMap) -> Iterator[str]:
@@ -142,10 +158,17 @@ def _subtree(space: Space, shown: list[Space], indent: str, sources: SourceMap) 
         yield from rest
 
 
-def _fields(fields: Mapping[str, Span], indent: str, sources: SourceMap, hidden: str = "") -> Iterator[str]:
+def _fields(
+    fields: Mapping[str, Span],
+    indent: str,
+    sources: SourceMap,
+    hidden: str = "",
+    shown: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """`shown` says it shorter than what is written."""
     for name, span in fields.items():
         if name != hidden:
-            value = written(span, sources).removeprefix(name).lstrip(": ")
+            value = (shown or {}).get(name) or written(span, sources).removeprefix(name).lstrip(": ")
             yield _row(indent, name, value, spec_of(span, sources))
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from vx.diagnostics.source import SourceMap
-from vx.machine.cost import edge_cost, peer_cost
+from vx.machine.cost import edge_cost, peer_cost, price_text
 from vx.machine.describe import (
     EXAMPLE_BYTES,
     declared_edges,
     declared_spaces,
     declared_topologies,
     edge_text,
-    price_text,
+    table_text,
     written,
 )
 from vx.machine.machine import Machine, Space, Topology
@@ -88,7 +88,9 @@ def _facts(topology: Topology, sources: SourceMap) -> Iterator[str]:
     yield f"memory {topology.memory}"
     if topology.peer is not None:
         price = price_text(peer_cost(topology, EXAMPLE_BYTES))
-        yield f"{written(topology.fields['peer'], sources)} (1 GiB: {price})"
+        table = topology.peer.table
+        link = written(topology.fields["peer"], sources) if table is None else f"peer: {table_text(table)}"
+        yield f"{link} (1 GiB: {price})"
 
 
 def _boxes(spaces: list[Space], depths: dict[str, int], top: int, floor: int, sources: SourceMap) -> Iterator[str]:

@@ -11,19 +11,22 @@ import os
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from difflib import get_close_matches
 from typing import TypeVar
 
 from vx import resources
-from vx.diagnostics.report import Reporter
+from vx.diagnostics.report import CompileError, Diagnostic, Help, Level, Reporter
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import NOWHERE, Span
 from vx.machine.builtin import builtin_machine
 from vx.machine.check import check_machine, shadows_builtin
 from vx.machine.declare import edges_of, space_of, topology_of
 from vx.machine.machine import GPU_ARCHES, Edge, Layer, Machine, Space, Topology
+from vx.machine.measured import measurement_of
 from vx.syntax import ast
 from vx.syntax.parser import parse_module
+
+_DEEPEST_IMPORT = 64
 
 HOST_MEMORY = "CPU_DRAM"
 """The built-in space that a host's machine file may describe."""
@@ -47,13 +50,14 @@ def load_machine(
     """The machine of `--machine path --host host`; without a path the generic machine, this CPU.
 
     `host` is a machine file that describes the host (it alone may say what `CPU_DRAM` is), `default` for an
-    undescribed one, or None. Errors go to the reporter; a file that cannot be read raises `CompileError`.
+    undescribed one, or None. Both may be names of the fleet (`resources.machine_file`). Errors go to the
+    reporter; a file that cannot be read raises `CompileError`.
     """
     arch = host_arch or host_architecture()
     machine = builtin_machine(arch)
     layer: Layer = "default" if path is None else "machine"
-    main = resources.find("fleet", "cpu.vx") if path is None else Path(path)
-    described = [] if host in (None, "default") else _read_tree(str(host), reporter, sources)
+    main = resources.find("fleet", "cpu.vx") if path is None else _existing(path)
+    described = [] if host is None or host == "default" else _read_tree(_existing(host), reporter, sources)
     modules = _read_tree(os.fspath(main), reporter, sources)
     for _, module in described:
         machine = machine_from_module(module, machine, "machine", reporter, check=False, host=True)
@@ -63,7 +67,7 @@ def load_machine(
     return replace(
         machine,
         files=tuple(name for name, _ in (*described, *modules)),
-        host_declared=path is None or host is not None,
+        host_declared=host is not None,
     )
 
 
@@ -73,7 +77,7 @@ def load_file(path: str | os.PathLike[str], reporter: Reporter, sources: SourceM
     Errors go to the reporter; a file that cannot be read raises `CompileError`.
     """
     machine = builtin_machine(host_architecture())
-    modules = _read_tree(os.fspath(path), reporter, sources)
+    modules = _read_tree(_existing(path), reporter, sources)
     for _, module in modules:
         machine = machine_from_module(module, machine, "machine", reporter, check=False, host=True)
     check_machine(machine, reporter)
@@ -98,15 +102,19 @@ def machine_from_module(
     decls = [item for item in module.items if isinstance(item, ast.MemoryDecl | ast.TopologyDecl)]
     if not decls:
         return base
+    measurement = measurement_of(module, reporter)
+    measured = measurement is not None
     draft = _Draft(base, layer, reporter, host)
     for decl in decls:
         if isinstance(decl, ast.MemoryDecl):
-            draft.add_space(space_of(decl, layer, reporter))
+            draft.add_space(space_of(decl, layer, reporter, measured))
         else:
-            topology = topology_of(decl, layer, base.topologies["CPU"].arch or "", reporter)
+            topology = topology_of(decl, layer, base.topologies["CPU"].arch or "", reporter, measured)
             if topology is not None:
-                draft.add_topology(topology, edges_of(decl, layer, reporter))
+                draft.add_topology(topology, edges_of(decl, layer, reporter, measured))
     machine = draft.finish()
+    if measurement is not None:
+        machine = replace(machine, measurements={**machine.measurements, measurement.span.file: measurement})
     if check:
         check_machine(machine, reporter)
     return machine
@@ -140,7 +148,8 @@ class _Draft:
             touching = (edge for edge in self.edges if space.name in (edge.source, edge.target))
             given_way = {id(edge) for edge in touching if edge.layer == "default"}
             self.edges = [edge for edge in self.edges if id(edge) not in given_way]
-        self.spaces[space.name] = space
+        if old is None or not old.measured:  # declared again as it was measured, it stays measured
+            self.spaces[space.name] = space
 
     def _describe_host(self, space: Space) -> None:
         """The host's memory stays built in, with the figures of the first description of it."""
@@ -152,7 +161,8 @@ class _Draft:
             self.spaces[HOST_MEMORY] = replace(space, layer="builtin")
 
     def add_topology(self, topology: Topology, edges: Sequence[Edge]) -> None:
-        if self._admit(topology, self.topologies.get(topology.name), "Topology"):
+        old = self.topologies.get(topology.name)
+        if self._admit(topology, old, "Topology") and (old is None or not old.measured):
             self.topologies[topology.name] = topology
         self.edges.extend(edge for edge in edges if edge not in self.edges)
 
@@ -195,7 +205,10 @@ class _Draft:
 
 
 def _same(old: Declared, new: Declared) -> bool:
-    return replace(old, span=NOWHERE, layer="builtin") == replace(new, span=NOWHERE, layer="builtin")
+    def bare(thing: Declared) -> Declared:
+        return replace(thing, span=NOWHERE, layer="builtin", measured=False)
+
+    return bare(old) == bare(new)
 
 
 def _twice(old: Span, new: Span) -> str:
@@ -234,6 +247,17 @@ def _owners(base: Machine, topologies: Iterable[Topology]) -> dict[str, str]:
     return owners
 
 
+def _existing(name: str | os.PathLike[str]) -> str:
+    """The path of a machine file given by path or name. Raises E9001 if it is neither and a name of the fleet is meant."""
+    path = resources.machine_file(os.fspath(name))
+    near = [] if path.exists() else get_close_matches(os.fspath(name), resources.fleet(), n=1)
+    if near:
+        helps = (Help(f"did you mean `{near[0]}`? `vx machine list` shows the files that ship"),)
+        message = f"no such machine file: {os.fspath(name)}"
+        raise CompileError([Diagnostic("E9001", Level.ERROR, message, Span(str(path), 0, 0), helps=helps)])
+    return str(path)
+
+
 def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[str, ast.Module]]:
     """The modules of a machine file and of what it imports, imports first, each once."""
     found: dict[str, ast.Module] = {}
@@ -244,9 +268,15 @@ def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[
         if key in open_files:
             reporter.error("E6046", f"{name} imports itself", at or NOWHERE, helps=["remove this import"])
             return
+        if len(open_files) > _DEEPEST_IMPORT:
+            reporter.error("E6046", f"imports are more than {_DEEPEST_IMPORT} deep here", at or NOWHERE)
+            return
         if any(os.path.realpath(known) == key for known in found):
             return
-        module = parse_module(sources.load(name), name, reporter)
+        text = _text(name, at, reporter, sources)
+        if text is None:
+            return
+        module = parse_module(text, name, reporter)
         _refuse_other_items(module, reporter)
         open_files.append(key)
         for item in module.items:
@@ -259,12 +289,24 @@ def _read_tree(path: str, reporter: Reporter, sources: SourceMap) -> list[tuple[
     return list(found.items())
 
 
+def _text(name: str, at: Span | None, reporter: Reporter, sources: SourceMap) -> str | None:
+    """The text of a machine file; if an import `at` names one that cannot be read, None, and the error there."""
+    try:
+        return sources.load(name)
+    except CompileError as error:
+        if at is None:
+            raise
+        for found in error.diagnostics:
+            reporter.add(replace(found, span=at))
+        return None
+
+
 def _refuse_other_items(module: ast.Module, reporter: Reporter) -> None:
     for item in module.items:
-        if not isinstance(item, ast.MemoryDecl | ast.TopologyDecl | ast.ImportFile):
+        if not isinstance(item, ast.MemoryDecl | ast.TopologyDecl | ast.MeasuredDecl | ast.ImportFile):
             reporter.error(
                 "E6045",
-                "a machine file has only `Memory` and `Topology` declarations and imports of machine files",
+                "a machine file has only `Memory`, `Topology` and `Measured` declarations and imports of machine files",
                 item.span,
                 helps=["move this into the program"],
             )

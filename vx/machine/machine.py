@@ -36,6 +36,31 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """What transfers of some sizes took: (bytes, picoseconds), sizes growing, times never falling.
+
+    Between two points time is linear in the size; above the last the last slope goes on; below the first a
+    transfer takes as long as the first. `cost.py` computes with it.
+    """
+
+    points: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """When and on what the figures of one machine file were measured. `part` is the device or processor, `uuid` the
+    device's own, `network` where the network's transfers went."""
+
+    date: str
+    part: str
+    driver: str
+    tool: str
+    uuid: str | None = None
+    network: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Reserve:
     """What a deployment keeps free: `bytes`, or a share of the capacity in parts per million."""
 
@@ -47,7 +72,7 @@ class Reserve:
 class Space:
     """One memory space. `capacity` None is unconstrained; `granule` is the unit a tile is rounded up to.
 
-    `fields` says where each field of the declaration stands.
+    `fields` says where each field of the declaration stands; `measured`, whether its figures were measured.
     """
 
     name: str
@@ -65,21 +90,23 @@ class Space:
     layer: Layer = "builtin"
     span: Span = NOWHERE
     fields: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The edge from one instance of a topology's memory to another instance's."""
+    """The edge from one instance of a topology's memory to another instance's: `rate`, or a measured `table`."""
 
-    rate: Rate
+    rate: Rate | None
     latency_ps: int | None
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """A place that runs code, `instances` equal ones. `dtypes` None: no constraint on element types.
 
-    `fields` says where each field of the declaration stands.
+    `fields` says where each field of the declaration stands; `measured`, whether its figures (`peer`) were measured.
     """
 
     name: str
@@ -93,11 +120,13 @@ class Topology:
     layer: Layer = "builtin"
     span: Span = NOWHERE
     fields: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A directed transfer between two spaces; at most one of `weight` (unitless) and `rate` is set."""
+    """A directed transfer between two spaces; at most one of `weight` (unitless), `rate` and `table` is set.
+    `measured`: it stands in a measured machine file."""
 
     source: str
     target: str
@@ -107,6 +136,8 @@ class Edge:
     markers: tuple[str, ...] = ()
     layer: Layer = "builtin"
     span: Span = NOWHERE
+    table: Table | None = None
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +146,8 @@ class Machine:
 
     `aliases` maps another spelling of a topology or space to the declared one (`GPU` → `Device` when the
     machine's part is a GPU). `files` are the machine files read, in order; `host_declared` says whether the
-    host that the accelerators hang off was described.
+    host that the accelerators hang off was described; `measurements` has, by the name of each measured file,
+    when and on what it was measured.
     """
 
     spaces: Mapping[str, Space]
@@ -126,6 +158,7 @@ class Machine:
     space_aliases: Mapping[str, str]
     files: tuple[str, ...] = ()
     host_declared: bool = False
+    measurements: Mapping[str, Measurement] = field(default_factory=dict)
     _paths: dict[tuple[str, str], tuple[str, ...] | None] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -160,6 +193,10 @@ class Machine:
         if (source, target) not in self._paths:
             self._paths[source, target] = find_path(self, source, target)
         return self._paths[source, target]
+
+    def measurement(self, thing: Space | Topology | Edge) -> Measurement | None:
+        """When and on what the figures of a space, topology or edge were measured; None: they are declared."""
+        return self.measurements.get(thing.span.file) if thing.measured else None
 
     @property
     def in_force(self) -> bool:

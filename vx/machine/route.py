@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from vx.machine.cost import Cost, ancestry, edge_time_ps, hop_cost
+from vx.machine.cost import Cost, ancestry, counted, edge_time_ps, hop_cost
 from vx.machine.machine import Edge, Machine
 
 REFERENCE_BYTES = 2**30
@@ -106,7 +106,7 @@ def _stand_ins(machine: Machine, source: str, target: str) -> Iterator[tuple[str
 def _timed(machine: Machine, size: int | None) -> Steps:
     """Edges whose time is known: picoseconds for `size` bytes, or attoseconds per byte."""
     steps: dict[str, dict[str, Step]] = {}
-    for edge in machine.edges:
+    for edge in counted(machine.edges):
         time = per_byte(machine, edge) if size is None else edge_time_ps(machine, edge, size)
         if time is not None:
             _keep(steps, edge, (time, _weight(edge)))
@@ -123,6 +123,9 @@ def _weighted(machine: Machine) -> Steps:
 
 def per_byte(machine: Machine, edge: Edge) -> Fraction | None:
     """Attoseconds that each byte takes over an edge, latency aside; None if that is not known."""
+    if edge.table is not None:
+        (before, elapsed), (after, until) = edge.table.points[-2:]
+        return Fraction((until - elapsed) * 10**6, after - before)
     if edge.rate is not None:
         return Fraction(_ATTOSECONDS, edge.rate.bytes) if edge.rate.per == "s" else None
     time = edge_time_ps(machine, edge, REFERENCE_BYTES)

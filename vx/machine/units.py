@@ -97,11 +97,18 @@ def reserve_of(written: str) -> Reserve:
 
 
 def text(quantity: Quantity) -> str:
-    """The figure as it was written."""
-    if quantity.unit is None:
-        return quantity.number
-    space = "" if quantity.unit == "%" else " "
-    return f"{quantity.number}{space}{quantity.unit}" + (f"/{quantity.per}" if quantity.per else "")
+    """The figure as it was written, at most 60 characters of it."""
+    space = "" if quantity.unit in (None, "%") else " "
+    written = f"{quantity.number}{space}{quantity.unit or ''}" + (f"/{quantity.per}" if quantity.per else "")
+    return written if len(written) <= 60 else f"{written[:59]}…"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in the largest unit of 1024 that it is whole in."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size and size % SIZES[unit] == 0:
+            return f"{size // SIZES[unit]} {unit}"
+    return f"{size} B"
 
 
 def _no_rate(quantity: Quantity, what: str, example: str) -> None:

@@ -12,18 +12,38 @@ from dataclasses import fields, is_dataclass
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine, Topology
-from vx.sema.tree import Program, Spawn
+from vx.sema.tree import BITS, Expr, Program, Spawn, Tensor
 
 
-def check_execution(program: Program, machine: Machine, arch: str, reporter: Reporter) -> None:
-    """Report E9031 for code placed on another architecture than `arch`, W9034 for stand-ins."""
-    for name, span in _placed_code(program):
-        topology = machine.topology(name)
-        if topology is not None:
-            _check_place(topology, span, arch, reporter)
+def check_execution(program: Program, machine: Machine, arch: str, stand_in: bool, reporter: Reporter) -> None:
+    """Report E9031 for code placed on another architecture than `arch`, unless a stand-in for the machine's devices
+    was asked for, E9036 for placed elements of less than a byte, W9034 for a topology that no machine describes."""
+    for function in program.functions.values():
+        if function.on is not None:
+            _check_place(machine.topology(function.on.topology), function.span, arch, stand_in, reporter)
+        for node in _nodes(function.body):
+            if isinstance(node, Spawn):
+                _check_place(machine.topology(node.place.topology), node.span, arch, stand_in, reporter)
+            if isinstance(node.type, Tensor):
+                _check_element(node.type, node.span, reporter)
 
 
-def _check_place(topology: Topology, span: Span, arch: str, reporter: Reporter) -> None:
+def _check_element(tensor: Tensor, span: Span, reporter: Reporter) -> None:
+    """Admission counts elements of less than a byte packed, and generated code gives each a byte of its own: what
+    was admitted would not be enough."""
+    if tensor.place is not None and BITS[tensor.elem] < 8:
+        reporter.error(
+            "E9036",
+            f"a tensor of {tensor.elem} in {tensor.place.space} cannot be built: generated code gives each element a byte",
+            span,
+            notes=[f"admission counts elements of {tensor.elem} packed, {8 // BITS[tensor.elem]} in a byte"],
+            helps=["check the program with `vx check`, or place a tensor of u8 or i8 instead"],
+        )
+
+
+def _check_place(topology: Topology | None, span: Span, arch: str, stand_in: bool, reporter: Reporter) -> None:
+    if topology is None or (stand_in and topology.layer != "builtin"):
+        return
     if topology.name == "GPU" or topology.arch not in (None, arch):
         reporter.error(
             "E9031",
@@ -40,20 +60,12 @@ def _check_place(topology: Topology, span: Span, arch: str, reporter: Reporter) 
         )
 
 
-def _placed_code(program: Program) -> Iterator[tuple[str, Span]]:
-    """The topology and position of every region and of every function that runs somewhere by itself."""
-    for function in program.functions.values():
-        if function.on is not None:
-            yield function.on.topology, function.span
-        for spawn in _spawns(function.body):
-            yield spawn.place.topology, spawn.span
-
-
-def _spawns(node: object) -> Iterator[Spawn]:
+def _nodes(node: object) -> Iterator[Expr]:
+    """Every expression below `node`."""
     stack: list[object] = [node]
     while stack:
         here = stack.pop()
-        if isinstance(here, Spawn):
+        if isinstance(here, Expr):
             yield here
         if isinstance(here, tuple):
             stack.extend(reversed(here))

@@ -5,7 +5,8 @@ Enters: nothing. Leaves: the tables that code generation reads (`ELEMENTS`, `ENT
 `vx_abi.h`, and the declarations for the standard library, `std/runtime.vx`.
 
 **Status.** A run-time abort (`vx_abort`, a failed check, no memory) ends the process with `EXIT_ABORT`;
-output that cannot be written (a closed pipe, a full disk) with `EXIT_OUTPUT`.
+output that cannot be written (a closed pipe, a full disk) with `EXIT_OUTPUT`; entering a role that is not part
+of the build (the machine cannot have it, or it was not asked for) with `EXIT_REFUSED`.
 
 **Numbers as text.** The fewest significant digits that read back as the same value of the same type.
 Positional (`38`, `1.5`, `0.0001`) while the decimal exponent e of the leading digit is -5 < e < 16, else
@@ -34,10 +35,13 @@ from types import MappingProxyType
 ABI_VERSION = 1
 EXIT_ABORT = 101
 EXIT_OUTPUT = 102
+EXIT_REFUSED = 103
 MAX_RANK = 8
 """Greatest rank of a tensor that `vx_print_tensor` and `vx_copy_strided` take."""
 MODEL_GENERATED = -1
 """Offset of a model tensor that is computed from the seed."""
+TRACE_VERSION = 1
+"""Version of the evidence schema."""
 SHA256_STATE_BYTES = 128
 """Memory that an unfinished SHA-256 needs (8-byte aligned)."""
 
@@ -124,6 +128,8 @@ CORE: tuple[Entry, ...] = (
     _entry("vx_alloc_zero", OUT, "As vx_alloc, zeroed.", bytes=I64),
     _entry("vx_free", VOID, "Gives back what vx_alloc gave; null is allowed.", memory=OUT),
     _entry("vx_abort", VOID, "Flushes stdout, prints `vx: message`, exits EXIT_ABORT.", noreturn=True, message=STR),
+    _entry("vx_refuse", VOID, "As vx_abort, with EXIT_REFUSED: a role that is not part of the build is entered.",
+           noreturn=True, message=STR),
     _entry("vx_abort_index", VOID, "As vx_abort: `index` is outside 0..count of `what`.", noreturn=True,
            what=STR, index=I64, count=I64),
     _entry("vx_abort_called", VOID, "As vx_abort, with the place in vx_caller.", noreturn=True, message=STR),
@@ -277,9 +283,11 @@ def _constants() -> list[str]:
         "VX_ABI_VERSION": ABI_VERSION,
         "VX_EXIT_ABORT": EXIT_ABORT,
         "VX_EXIT_OUTPUT": EXIT_OUTPUT,
+        "VX_EXIT_REFUSED": EXIT_REFUSED,
         "VX_MAX_RANK": MAX_RANK,
         "VX_MODEL_GENERATED": MODEL_GENERATED,
         "VX_SHA256_STATE_BYTES": SHA256_STATE_BYTES,
+        "VX_TRACE_VERSION": TRACE_VERSION,
         **{f"VX_ELEM_{name.upper()}": tag for name, tag in ELEMENTS.items()},
         **{f"VX_FILE_{name}": mode for name, mode in FILE_MODES.items()},
     }

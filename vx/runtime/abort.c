@@ -5,23 +5,35 @@
 #include <stdio.h>
 #include <unistd.h>
 
-_Noreturn void vx_fail(const char *format, ...) {
+static _Noreturn void leave(int status, const char *format, va_list arguments) {
     static atomic_flag reported = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&reported)) {
         for (;;) pause(); /* another thread is ending the process */
     }
     vx_flush();
-    va_list arguments;
-    va_start(arguments, format);
     fputs("vx: ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
-    va_end(arguments);
     fflush(stderr);
-    _exit(VX_EXIT_ABORT);
+    vx_trace_finish(status);
+    _exit(status);
+}
+
+_Noreturn void vx_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    leave(VX_EXIT_ABORT, format, arguments);
+}
+
+static _Noreturn void refuse(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    leave(VX_EXIT_REFUSED, format, arguments);
 }
 
 _Noreturn void vx_abort(const char *message) { vx_fail("%s", message); }
+
+_Noreturn void vx_refuse(const char *message) { refuse("%s", message); }
 
 const char *vx_caller;
 

@@ -22,6 +22,10 @@ _Noreturn void vx_fail_called(const char *format, ...) __attribute__((format(pri
 /* output.c: bytes to the buffered stdout. */
 void vx_put(const void *data, size_t bytes);
 
+/* trace.c: one event, its fields as JSON text without braces; the end of the trace, once. */
+void vx_trace_event(const char *event, const char *fields);
+void vx_trace_finish(int32_t status);
+
 /* number.c: shortest text of a value into `text` (at most VX_NUMBER_BYTES, no NUL); its length. */
 enum { VX_NUMBER_BYTES = 64 };
 size_t vx_text_i64(char *text, int64_t value);

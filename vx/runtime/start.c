@@ -18,7 +18,9 @@ _Noreturn void vx_exit(int32_t status) {
     vx_flush();
     /* The system keeps eight bits: a failure must not become 0 by losing the others. */
     int code = status & 255;
-    exit(status != 0 && code == 0 ? 255 : code);
+    if (status != 0 && code == 0) code = 255;
+    vx_trace_finish(code);
+    exit(code);
 }
 
 static char *stack_top;

@@ -7,9 +7,11 @@
 #define VX_ABI_VERSION (1)
 #define VX_EXIT_ABORT (101)
 #define VX_EXIT_OUTPUT (102)
+#define VX_EXIT_REFUSED (103)
 #define VX_MAX_RANK (8)
 #define VX_MODEL_GENERATED (-1)
 #define VX_SHA256_STATE_BYTES (128)
+#define VX_TRACE_VERSION (1)
 #define VX_ELEM_BOOL (1)
 #define VX_ELEM_I8 (2)
 #define VX_ELEM_I16 (3)
@@ -65,6 +67,8 @@ void *vx_alloc_zero(int64_t bytes);
 void vx_free(void *memory);
 /* Flushes stdout, prints `vx: message`, exits EXIT_ABORT. */
 _Noreturn void vx_abort(const char *message);
+/* As vx_abort, with EXIT_REFUSED: a role that is not part of the build is entered. */
+_Noreturn void vx_refuse(const char *message);
 /* As vx_abort: `index` is outside 0..count of `what`. */
 _Noreturn void vx_abort_index(const char *what, int64_t index, int64_t count);
 /* As vx_abort, with the place in vx_caller. */

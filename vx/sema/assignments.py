@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from vx.sema import constants, convert, expressions, operators, placement, regions, tree, views
 from vx.sema.context import Body, CheckFailed
-from vx.sema.types import dims_may_equal, show, show_dims, show_place, tensor_of
+from vx.sema.types import dims_fit, dims_may_equal, show, show_dims, show_place, tensor_of
 from vx.syntax import ast
+
+_COMPUTED = tree.Unary | tree.Binary | tree.Cast | tree.Math | tree.MatMul
+"""Element by element into what is there, whose extents are compared when it runs; never in its place."""
 
 
 def assign(body: Body, node: ast.Assign) -> tree.StmtNode:
@@ -50,7 +53,7 @@ def _op_assign(body: Body, node: ast.Assign, target: tree.PlaceNode) -> tree.Stm
     if tensor is None:
         current: tree.Value = tree.Read(target.type, target.span, target, move=False)
     else:
-        placement.check_use(body, target.type, target.span, placement.name_of(target, body))
+        placement.check_use(body, target.type, target.span, target)
         current = expressions.borrow(target)
     result = operators.arithmetic(body, node, node.op, current, value)
     if tensor is None and isinstance(result.type, tree.Tensor):
@@ -62,14 +65,16 @@ def _op_assign(body: Body, node: ast.Assign, target: tree.PlaceNode) -> tree.Stm
 def _assign_tensor(body: Body, node: ast.Assign, target: tree.PlaceNode, through: tree.PlaceNode) -> tree.StmtNode:
     if isinstance(node.value, ast.Transfer):
         return regions.land(body, through, node.value, node.span)
-    if _replaces(body, target):
+    if isinstance(target.type, tree.Ref) and _may_rebind(body, target):
+        value, rebinds = _reference_or_elements(body, node.value, target.type)
+        if rebinds:
+            want = convert.Want(target.type, "E3009", f"{placement.name_of(target, body)} is")
+            return tree.Assign(node.span, target, convert.coerce(body, value, want))
+    elif _replaces(body, target):
         value = expressions.value(body, node.value, target.type)
     else:
         assert isinstance(through.type, tree.Tensor)
         value = operators.operand(body, node.value, tree.Scalar(through.type.elem))
-    if isinstance(target.type, tree.Ref) and isinstance(target, tree.Local) and _rebinds(body, target, value):
-        want = convert.Want(target.type, "E3009", f"{placement.name_of(target, body)} is")
-        return tree.Assign(node.span, target, convert.coerce(body, value, want))
     _check_copy(body, node, through, value)
     return tree.Assign(node.span, through, value)
 
@@ -83,9 +88,26 @@ def _replaces(body: Body, target: tree.PlaceNode) -> bool:
     return whole and tensor_of(target.type) == target.type and getattr(target.type, "place", None) is None
 
 
-def _rebinds(body: Body, target: tree.Local, value: tree.Value) -> bool:
-    """Whether `r = …` makes the reference `r` point elsewhere instead of copying through it."""
-    return body.locals[target.id].mutable and isinstance(value.type, tree.Ref)
+def _may_rebind(body: Body, target: tree.PlaceNode) -> bool:
+    """Whether `r = &…` makes the reference `r`, a mutable variable or a field, point elsewhere instead of copying
+    through it."""
+    return body.locals[target.id].mutable if isinstance(target, tree.Local) else isinstance(target, tree.Field)
+
+
+def _reference_or_elements(body: Body, node: ast.Expr, want: tree.Ref) -> tuple[tree.Value, bool]:
+    """What is assigned to a reference, and whether it is another reference. Else its elements are copied: it is
+    computed, or a tensor that is named where the reference is mutable."""
+    found = expressions.named_place(body, node)
+    if found is None:
+        value = expressions.value(body, node, want)
+        if not isinstance(value.type, tree.Ref):
+            placement.check_use(body, value.type, node.span, "this value")
+        return value, isinstance(value.type, tree.Ref)
+    if isinstance(found.type, tree.Ref):
+        return expressions.read(body, found), True
+    assert isinstance(want.to, tree.Tensor)
+    value = operators.operand(body, node, tree.Scalar(want.to.elem))
+    return value, isinstance(value.type, tree.Ref) and not want.mutable
 
 
 def _check_copy(body: Body, node: ast.Assign, target: tree.PlaceNode, value: tree.Value) -> None:
@@ -102,8 +124,14 @@ def _check_copy(body: Body, node: ast.Assign, target: tree.PlaceNode, value: tre
     if not dims_may_equal(source.dims, into.dims):
         message = f"{show_dims(source.dims)} does not fit into {show_dims(into.dims)}"
         raise body.fail("E7005", message, node.span)
-    if _replaces(body, target) and isinstance(value.type, tree.Tensor) and source.place is not None:
+    replaced = _replaces(body, target) and isinstance(value.type, tree.Tensor)
+    if replaced and not isinstance(value, _COMPUTED) and not dims_fit(source.dims, into.dims):
+        message = f"{name} is {show(into)}, and what would take its place is {show(source)}"
+        helps = ["copy into it: assign a view, `x[0..n]`, instead of a tensor of its own"]
+        raise body.fail("E7005", message, node.span, helps=helps)
+    if replaced and source.place not in (None, into.place):
         place = show_place(source.place)
         message = f"{name} is host memory, and this lives on {place}"
         raise body.fail("E3009", message, value.span, helps=["bring it here: `transfer(…, Memory::CPU_DRAM)`"])
-    placement.check_use(body, into, target.span, name)
+    if not (replaced and expressions.is_raw(target)):  # a move reads nothing
+        placement.check_use(body, into, target.span, name)

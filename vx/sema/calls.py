@@ -113,6 +113,8 @@ def _user_method(body: Body, node: ast.MethodCall, base: tree.PlaceNode, expecte
 def function_address(body: Body, target: paths.FunctionTarget | paths.AssociatedTarget, span: Span) -> tree.Value:
     """A function as a value: its address, for C. Error: E3015 for anything generic."""
     item = target.item
+    if item.node.is_role:
+        raise body.fail("E0215", f"`{item.node.name}` is a role, and only `main` calls roles", span)
     if item.node.generics or item.impl is not None or item.node.on is not None:
         raise body.fail("E3015", f"`{item.node.name}` is a function: call it", span)
     instance = instances.request(body.session, item, {}, body.session.host, {}, 0, span)
@@ -171,8 +173,11 @@ class _Call:
         if node.is_unsafe and not body.unsafe:
             message = f"calling `{self.name}` needs `unsafe`"
             raise body.fail("E5002", message, self.span, helps=["put it in a block: `unsafe { … }`"])
-        if node.is_role and body.name != "main":
+        if node.is_role and body.session.current != "main":
             message = f"`{self.name}` is a role, and only `main` calls roles"
+            raise body.fail("E0215", message, self.span, helps=["move what is shared into a plain function"])
+        if body.session.has_roles and self.item.path == "main":
+            message = "`main` chooses the role of the process, and nothing calls it"
             raise body.fail("E0215", message, self.span, helps=["move what is shared into a plain function"])
 
     def _owner(self) -> str:
@@ -252,14 +257,8 @@ class _Call:
     def _check_visible(self, type_: tree.Type, here: tree.Place, value: tree.Value) -> None:
         if not isinstance(type_, tree.Ref) or not isinstance(type_.to, tree.Tensor):
             return
-        if not placement.may_use(self.body.session, here, type_.to.place):
-            raise placement.use_error(self.body, type_.to.place, value.span, _name(value, self.body))
-
-
-def _name(value: tree.Value, body: Body) -> str:
-    if isinstance(value, tree.AddrOf | tree.Read):
-        return placement.name_of(value.place, body)
-    return "this value"
+        what = value.place if isinstance(value, tree.AddrOf | tree.Read) else "this value"
+        placement.check_visible(self.body, here, type_.to, value.span, what)
 
 
 def check_count(

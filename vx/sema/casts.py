@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vx.sema import constants, expressions, fold, operators, resolve, tree
+from vx.sema import constants, expressions, fold, operators, placement, resolve, tree
 from vx.sema.context import Body
 from vx.sema.names import FixedItem, lookup
 from vx.sema.types import NUMERIC, element, integer_range, is_integer, is_numeric, show, tensor_of
@@ -50,6 +50,7 @@ def _convertible(source: str, target: str) -> bool:
 def _converted(body: Body, node: ast.Cast, value: tree.Value, source: str, target: tree.Scalar) -> tree.Value:
     tensor = tensor_of(value.type)
     if tensor is not None:
+        placement.check_dtype(body.session, body.home, target.name, node.span)
         return tree.Cast(tree.Tensor(target.name, tensor.dims, body.home), node.span, value)
     if isinstance(value, tree.Const):
         folded = fold.cast(value.value, source, target.name)

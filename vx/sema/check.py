@@ -18,8 +18,9 @@ from vx.diagnostics.span import Span
 from vx.machine.load import machine_from_module
 from vx.machine.machine import Machine
 from vx.model.info import ModelInfo
+from vx.placement.deadlines import check_deadlines
 from vx.sema import calls, constants, convert, instances, modules, placement, resolve, statements, tree
-from vx.sema.context import Body, CheckFailed, Env, Instance, Session
+from vx.sema.context import Body, CheckFailed, Env, Instance, Session, type_node
 from vx.sema.names import (
     AliasItem,
     ConstItem,
@@ -30,6 +31,8 @@ from vx.sema.names import (
     StructItem,
     did_you_mean,
 )
+from vx.sema.role_calls import check_one_role
+from vx.sema.roles import Outcome, settle, stub
 from vx.sema.types import show
 from vx.syntax import ast
 
@@ -45,11 +48,13 @@ def check_program(
     consts: Mapping[str, str],
     reporter: Reporter,
     sources: SourceMap,
+    roles: tuple[str, ...] | None = None,
 ) -> tree.Program | None:
     """Check the program whose main file is `main`.
 
-    `consts` overrides its top-level constants (`--const NAME=VALUE`). Returns None if errors were reported.
-    Raises `CompileError` for a file that cannot be read.
+    `consts` overrides its top-level constants (`--const NAME=VALUE`). `roles` are the names of the roles to compile;
+    None: all that the machine can have. Returns None if errors were reported. Raises `CompileError` for a file
+    that cannot be read.
     """
     session = Session(machine, model, reporter, sources, placement.host_place(machine), overrides=dict(consts))
     with _deep_recursion():
@@ -65,9 +70,16 @@ def check_program(
             session.report("E0312", "this program is nested too deeply", Span(main, 0, 0))
     if reporter.has_errors:
         return None
-    assert session.functions.keys() == session.requested.keys(), "a function was given up without an error"
+    outcome = settle(session, "main", roles)
+    if reporter.has_errors:
+        return None
+    given_up = (session.requested.keys() - session.functions.keys()) | session.incomplete
+    assert given_up <= outcome.dropped | outcome.refused.keys(), "a function was given up without an error"
     _warn_unused(session)
-    return _program(session, scope)
+    program = _program(session, outcome)
+    check_one_role(program.functions["main"], (*program.roles, *program.refused), reporter)
+    check_deadlines((node for key, node in session.timed if key not in outcome.dropped), session.machine, reporter)
+    return None if reporter.has_errors else program
 
 
 @contextmanager
@@ -90,6 +102,7 @@ def _declare_machine(session: Session) -> None:
 # ---- what is checked ---------------------------------------------------------------------------
 def _check_all(session: Session, scope: ModuleScope) -> None:
     _check_overrides(session, scope)
+    session.has_roles = any(isinstance(item, FunctionItem) and item.node.is_role for item in scope.items.values())
     main = scope.items.get("main")
     if not isinstance(main, FunctionItem):
         session.report("E0210", "there is no `fn main() -> i32`", Span(scope.file, 0, 0))
@@ -101,8 +114,9 @@ def _check_all(session: Session, scope: ModuleScope) -> None:
             _request(session, item)
     _drain(session)
     for item in _own_functions(session):
-        _request_if_new(session, item)
-        _drain(session)
+        if id(item) not in session.met:
+            _request(session, item)
+            _drain(session)
     _check_declarations(session)
 
 
@@ -134,11 +148,6 @@ def _own_functions(session: Session) -> Iterator[FunctionItem]:
         for impl in module.impls:
             if not impl.node.generics:
                 yield from (f for f in impl.functions.values() if not f.node.generics)
-
-
-def _request_if_new(session: Session, item: FunctionItem) -> None:
-    if not any(instance.item is item for instance in session.requested.values()):
-        _request(session, item)
 
 
 def _request(session: Session, item: FunctionItem) -> None:
@@ -214,9 +223,12 @@ def _check_instance(session: Session, instance: Instance) -> None:
     outer = session.asked
     session.asked = session.asked_by[instance.key] if instance.item.module.library else None
     try:
-        session.functions[instance.key] = _function(session, instance)
+        with session.checks(instance.key):
+            function = _function(session, instance)
+        if instance.key not in session.lacks:
+            session.functions[instance.key] = function
     except CheckFailed:
-        return
+        session.incomplete.add(instance.key)
     finally:
         session.asked = outer
         session.checking.discard(instance.key)
@@ -288,25 +300,29 @@ def _check_void(body: Body, node: ast.Function, block: tree.Block) -> None:
 
 # ---- the end -----------------------------------------------------------------------------------
 def _warn_unused(session: Session) -> None:
+    cut = [session.requested[key].item.node.span for key in session.incomplete if key in session.requested]
     for span, (code, name) in session.declared.items():
-        if span not in session.used:
+        if span not in session.used and not any(span.file == c.file and c.start <= span.start < c.end for c in cut):
             what = "the parameter" if code == "W1009" else "the variable"
             helps = [f"if that is meant, write `_{name}`"]
             session.warn(code, f"{what} `{name}` is not used", span, helps)
 
 
-def _program(session: Session, scope: ModuleScope) -> tree.Program:
-    roles = [key for key, function in session.functions.items() if function.is_role]
+def _program(session: Session, outcome: Outcome) -> tree.Program:
+    dropped = outcome.dropped
+    functions = {key: function for key, function in session.functions.items() if key not in dropped}
+    functions.update((key, stub(session.requested[key], refusal)) for key, refusal in outcome.refused.items())
+    structs = {key: one for key, one in session.structs.items() if type_node(key) not in dropped}
+    enums = {key: one for key, one in session.enums.items() if type_node(key) not in dropped}
     return tree.Program(
-        functions=session.functions,
-        structs={
-            key: tree.StructDef(key, one.item.node.name, one.fields, one.drop) for key, one in session.structs.items()
-        },
-        enums={key: tree.EnumDef(key, one.item.node.name, one.variants) for key, one in session.enums.items()},
+        functions=functions,
+        structs={key: tree.StructDef(key, one.item.node.name, one.fields, one.drop) for key, one in structs.items()},
+        enums={key: tree.EnumDef(key, one.item.node.name, one.variants) for key, one in enums.items()},
         externs=session.externs,
         model=tuple(session.model_refs[name] for name in sorted(session.model_refs)),
         main="main",
-        roles=tuple(roles),
+        roles=outcome.compiled,
+        refused=outcome.refused,
         files=tuple(session.files),
         machine=session.machine,
         uses_model=any(module.path == ("model",) for module in session.modules),

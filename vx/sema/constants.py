@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from vx.diagnostics.span import Span
 from vx.sema import evaluate, expressions, resolve, tree
-from vx.sema.context import Body, CheckFailed, ConstArg, Env, NotConstant, Session
+from vx.sema.context import Body, CheckFailed, ConstArg, Env, NotConstant, Session, const_node
 from vx.sema.names import ConstItem
 from vx.sema.types import integer_range, is_float, is_integer, round_float, show
 from vx.syntax import ast
@@ -145,6 +145,7 @@ def const_item(session: Session, item: ConstItem, span: Span) -> tree.Const | tr
     known = session.const_values.get(id(item))
     if known is not None:
         return known
+    session.demand(const_node(item))
     if id(item) in session.const_failed:
         raise CheckFailed(item.node.name)
     if item in session.const_stack:
@@ -153,7 +154,8 @@ def const_item(session: Session, item: ConstItem, span: Span) -> tree.Const | tr
         raise session.fail("E0303", f"the constant `{item.node.name}` depends on itself", span, notes=[names])
     session.const_stack.append(item)
     try:
-        value = _compute_item(session, item)
+        with session.checks(const_node(item)):
+            value = _compute_item(session, item)
     except CheckFailed:
         session.const_failed.update(map(id, session.const_stack))
         raise

@@ -8,7 +8,8 @@ so that nothing wrong ever gets into the typed tree and one mistake is reported 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from vx.diagnostics.report import Reporter
@@ -62,6 +63,16 @@ def show_generic(value: GenericValue) -> str:
     return show(value)
 
 
+def type_node(key: str) -> str:
+    """A struct or enum in `Session.demands`."""
+    return f"type {key}"
+
+
+def const_node(item: ConstItem) -> str:
+    """A constant in `Session.demands`."""
+    return f"const {item.path}"
+
+
 def no_locals(_name: str) -> bool:
     return False
 
@@ -88,6 +99,17 @@ class Instance:
     params: tuple[tree.Type, ...]
     ret: tree.Type
     on: tree.Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A device that the machine has not, and where it is named: an error of whoever needs it."""
+
+    device: str
+    message: str
+    span: Span
+    notes: tuple[str, ...]
+    asked: Span | None
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +142,8 @@ class Session:
     impls: dict[int, list[ImplItem]] = field(default_factory=dict)
     """By the identity of the struct or enum item."""
     requested: dict[str, Instance] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
+    """Identities of the functions that have an instance."""
     queue: deque[Instance] = field(default_factory=deque)
     functions: dict[str, tree.Function] = field(default_factory=dict)
     checking: set[str] = field(default_factory=set)
@@ -144,6 +168,23 @@ class Session:
     """While a function of the library is checked: the program's call that led there."""
     asked_by: dict[str, Span] = field(default_factory=dict)
     """For each instance, the program's call that led to it."""
+    paths: dict[tuple[str, str, int], tuple[str, ...] | None] = field(default_factory=dict)
+    """The quickest path between two spaces for a number of bytes."""
+    timed: list[tuple[str | None, tree.Transfer | tree.Land]] = field(default_factory=list)
+    """Transfers with a deadline, and what they are in."""
+    has_roles: bool = False
+    doubted: set[str] = field(default_factory=set)
+    """Topologies that W1025 or W1026 was said of."""
+    host_missed: bool = False
+    """Whether E6014 was said: it is about the whole compilation."""
+    current: str | None = None
+    """What is being checked: the key of a function, or `type_node` or `const_node` of a declaration."""
+    demands: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Of everything that was `current`: what it needs, functions by key."""
+    lacks: dict[str | None, list[Lack]] = field(default_factory=dict)
+    """Devices that the machine has not, by what was `current` where they are named."""
+    incomplete: set[str | None] = field(default_factory=set)
+    """What lost a statement to an error, or to something that was given up before."""
     _reported: set[tuple[str, Span]] = field(default_factory=set)
 
     # ---- reporting ----
@@ -186,6 +227,12 @@ class Session:
             self._reported.add((code, span))
             self.reporter.warning(code, message, span, helps=helps)
 
+    def lack(self, device: str, message: str, span: Span, notes: tuple[str, ...] = ()) -> CheckFailed:
+        """Note that a device is needed which the machine has not. Whether that is an error (E6032) is decided
+        when all is checked: see `roles.py`. The result is to be raised."""
+        self.lacks.setdefault(self.current, []).append(Lack(device, message, span, notes, self.asked))
+        return CheckFailed(message)
+
     def unsupported(self, what: str, span: Span, helps: Iterable[str] = ()) -> CheckFailed:
         """E0901: of the language, but not supported yet; the result is to be raised."""
         return self.fail("E0901", f"{what} not supported yet", span, helps=helps)
@@ -227,9 +274,39 @@ class Session:
     def impls_of(self, item: Item) -> list[ImplItem]:
         return self.impls.get(id(item), [])
 
+    # ---- who needs what ----
+    def demand(self, node: str) -> None:
+        """Note that what is being checked needs `node`."""
+        if self.current is not None:
+            self.demands.setdefault(self.current, {})[node] = None
+
+    def demand_type(self, type_: tree.Type) -> None:
+        """Note that what is being checked needs the declaration of a type."""
+        while isinstance(type_, tree.Ref | tree.Ptr):
+            type_ = type_.to
+        if isinstance(type_, tree.Struct | tree.Enum):
+            self.demand(type_node(type_.key))
+
+    @contextmanager
+    def checks(self, node: str) -> Iterator[None]:
+        """While `node` is being checked."""
+        outer, self.current = self.current, node
+        try:
+            yield
+        finally:
+            self.current = outer
+
+    def _demand_types(self, instance: Instance) -> None:
+        """A function needs the types of its signature, though its caller resolved them."""
+        bound = [value for value in instance.env.bindings.values() if not isinstance(value, ConstArg | tree.Place)]
+        with self.checks(instance.key):
+            for type_ in (*instance.params, instance.ret, *bound):
+                self.demand_type(type_)
+
     # ---- instances ----
     def request(self, instance: Instance, span: Span) -> None:
         """Have `instance` checked, once."""
+        self.demand(instance.key)
         if instance.key in self.requested:
             return
         if instance.env.depth > MAX_DEPTH or len(self.requested) >= MAX_INSTANCES:
@@ -240,7 +317,9 @@ class Session:
                 labels=[(instance.item.node.name_span, "each instance asks for another one")],
                 helps=["let `if comptime` end the recursion before the call"],
             )
+        self._demand_types(instance)
         self.requested[instance.key] = instance
+        self.met.add(id(instance.item))
         self.asked_by[instance.key] = self.asked or span
         self.queue.append(instance)
 

@@ -20,7 +20,7 @@ from vx.syntax import ast
 
 def running_place(session: Session, item: FunctionItem, env: Env) -> tree.Place:
     """Where the body runs: what `on` says, else where the caller runs."""
-    return env.here if item.node.on is None else placement.resolve_place(session, env, item.node.on)
+    return env.here if item.node.on is None else placement.placed(session, env, item.node.on)
 
 
 @dataclass(frozen=True, slots=True)

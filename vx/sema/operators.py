@@ -57,7 +57,7 @@ def operand(body: Body, node: ast.Expr, expected: tree.Type | None = None) -> tr
     found = expressions.through_refs(found)
     views.check_element_use(body, found)
     if isinstance(found.type, tree.Tensor):
-        placement.check_use(body, found.type, node.span, placement.name_of(found, body))
+        placement.check_use(body, found.type, node.span, found)
         return expressions.address(found, node.span, mutable=False)
     return expressions.read(body, found)
 

@@ -140,9 +140,9 @@ def payload_types(body: Body, type_: tree.Type, index: int) -> tuple[tree.Type, 
     payload = body.session.enums[seen.key].variants[index][1]
     if not isinstance(type_, tree.Ref):
         return payload
-    mutable = type_.mutable
-    return tuple(t if body.session.is_copy(t) else t if isinstance(t, tree.Ref) and not mutable
-                 else tree.Ref(t, mutable) for t in payload)  # fmt: skip
+    if type_.mutable:
+        return tuple(tree.Ref(t, True) for t in payload)
+    return tuple(t if body.session.is_copy(t) or isinstance(t, tree.Ref) else tree.Ref(t, False) for t in payload)
 
 
 # ---- match -------------------------------------------------------------------------------------
@@ -178,7 +178,8 @@ def _seen_type(body: Body, source: tree.PlaceNode) -> tree.Type:
 def _scrutinee(body: Body, source: tree.PlaceNode, patterns: Sequence[Pattern]) -> tree.Value:
     """How to look at a place: by copy, by moving out of it if an arm takes a payload, else by reference."""
     through = expressions.through_refs(source)
-    if body.session.is_copy(through.type):
+    mutable = isinstance(source.type, tree.Ref) and source.type.mutable
+    if body.session.is_copy(through.type) and not (mutable and isinstance(through.type, tree.Enum)):
         return tree.Read(through.type, source.span, through, move=False)
     if isinstance(source.type, tree.Ref):
         return expressions.borrow(source, source.type.mutable)

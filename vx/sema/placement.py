@@ -7,12 +7,16 @@ host's own memory is None.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from vx.diagnostics.span import Span
+from vx.machine.cost import Cost, peer_cost, price_text
 from vx.machine.machine import Machine, Topology
+from vx.machine.route import route_along
 from vx.sema import constants, tree
 from vx.sema.context import Body, Env, Session
 from vx.sema.names import did_you_mean
-from vx.sema.types import show_place, tensor_of
+from vx.sema.types import most_bytes, show_place, tensor_of
 from vx.syntax import ast
 
 
@@ -38,6 +42,52 @@ def resolve_place(session: Session, env: Env, node: ast.PlaceExpr) -> tree.Place
     if isinstance(node, ast.MemoryPlace):
         return _memory(session, env, node)
     return _topology(session, env, node)
+
+
+def placed(session: Session, env: Env, node: ast.PlaceExpr) -> tree.Place:
+    """The place that a tensor is put at, or that code is to run at. Errors: those of `resolve_place`, E6014.
+    Warnings: W1025, W1026."""
+    place = resolve_place(session, env, node)
+    if not env.scope.library:
+        _check_declared(session, place, node.span)
+    return place
+
+
+def _check_declared(session: Session, place: tree.Place, span: Span) -> None:
+    """W1025 for a part that no input describes, W1026 for one whose memory the host does not reach."""
+    machine, name = session.machine, place.topology
+    topology = machine.topology(name) if name else None
+    if topology is None or topology.memory == session.host.space or name in session.doubted:
+        return
+    if machine.in_force and topology.layer == "builtin":
+        session.doubted.add(name)
+        message = f"no machine file and no program declares {name}: what is placed there is checked against nothing"
+        helps = [f"the machine has {_declared_parts(machine)}", f"or describe {name} in a machine file"]
+        session.warn("W1025", message, span, helps)
+    elif topology.layer != "builtin" and machine.route(session.host.space, topology.memory) is None:
+        session.doubted.add(name)
+        message = f"{topology.memory}, the memory of {name}, cannot be reached from the host"
+        helps = [f"declare an edge, such as `transfer Memory::{session.host.space} -> Memory::{topology.memory}`"]
+        session.warn("W1026", message, span, helps)
+
+
+def _declared_parts(machine: Machine) -> str:
+    names = [name for name, topology in machine.topologies.items() if topology.layer != "builtin"]
+    return ", ".join(names) or "no other topology"
+
+
+def check_host(session: Session, what: str, span: Span) -> None:
+    """E6014, once, where `what` uses the host's memory and a machine model is in force without a host."""
+    if session.host_missed or not session.machine.in_force or session.machine.host_declared:
+        return
+    session.host_missed = True
+    session.report(
+        "E6014",
+        f"{what} uses the host's memory {session.host.space}, and no host was declared",
+        span,
+        notes=["the machine model describes a device, and nothing says what host it hangs off"],
+        helps=["pass `--host FILE` with a machine file of the host, or `--host default` to leave it undescribed"],
+    )
 
 
 def _memory(session: Session, env: Env, node: ast.MemoryPlace) -> tree.Place:
@@ -87,8 +137,8 @@ def _instance(session: Session, env: Env, index: ast.Expr, topology: Topology) -
         )
     if not 0 <= found.value < topology.instances:
         count = "1 instance" if topology.instances == 1 else f"{topology.instances} instances"
-        message = f"`Topology::{topology.name}[{found.value}]` does not exist: the machine has {count}"
-        raise session.fail("E6032", message, index.span)
+        device = f"{topology.name}[{found.value}]"
+        raise session.lack(device, f"`Topology::{device}` does not exist: the machine has {count}", index.span)
     return found.value
 
 
@@ -132,31 +182,66 @@ def may_use(session: Session, here: tree.Place, where: tree.Place | None) -> boo
     return machine.route(place.space, here.space) is not None
 
 
-def check_use(body: Body, type_: tree.Type, span: Span, name: str) -> None:
-    """E6003 unless code here may read the elements of a tensor of this type."""
+def check_use(body: Body, type_: tree.Type, span: Span, what: tree.PlaceNode | str) -> None:
+    """E6003 unless code here may read the elements of a tensor of this type. `what` is it, or what to call it."""
     tensor = tensor_of(type_)
-    if tensor is None or may_use(body.session, body.here, tensor.place):
-        return
-    raise use_error(body, tensor.place, span, name)
+    if tensor is not None:
+        check_visible(body, body.here, tensor, span, what)
 
 
-def use_error(body: Body, where: tree.Place | None, span: Span, name: str) -> Exception:
+def check_visible(body: Body, here: tree.Place, tensor: tree.Tensor, span: Span, what: tree.PlaceNode | str) -> None:
+    """E6003 unless code at `here` may read the elements of `tensor`; E6014 if that reads an undeclared host."""
+    name = what if isinstance(what, str) else name_of(what, body)
+    if not may_use(body.session, here, tensor.place):
+        whole = tensor if isinstance(what, str) else _whole(what, tensor)
+        raise _use_error(body, here, whole, span, name)
+    if tensor.place is None and here != body.session.host:
+        check_host(body.session, f"reading {name} on {here.topology}", span)
+
+
+def _whole(place: tree.PlaceNode, tensor: tree.Tensor) -> tree.Tensor:
+    """The tensor that has a name, of which `place` is a part: what one would move."""
+    while isinstance(place, tree.Index | tree.Reshape | tree.Transpose | tree.Bytes):
+        place = place.base
+    return tensor_of(place.type) or tensor
+
+
+def _use_error(body: Body, here: tree.Place, tensor: tree.Tensor, span: Span, name: str) -> Exception:
     """E6003: who cannot read what, and the transfer to insert."""
-    session, here = body.session, body.here
-    place = real_place(session, where)
+    session = body.session
+    place = real_place(session, tensor.place)
     topology = session.machine.topology(here.topology)
     sees = ", ".join(topology.visible) if topology is not None else here.space
     lives = place.space if place.space != here.space else f"{place.space} of {show_place(place)}"
     reader = here.topology if place.space != here.space else show_place(here)
-    message = f"{name} lives in {lives} but {reader} sees only [{sees}]"
+    plain = name.strip("`") if name.startswith("`") else "x"
+    owner = f"'{plain}'" if name.startswith("`") else name
+    message = f"{owner} lives in {lives} but {reader} sees only [{sees}]"
     route = session.machine.route(place.space, here.space)
     if route is None:
         note = f"there is no path from {place.space} to {here.space}: it cannot be read from here"
         return body.fail("E6003", message, span, notes=[note])
-    target = f"Memory::{here.space}" if body.on_host else show_place(here)
-    plain = name.strip("`") if name.startswith("`") else "x"
-    help_ = f"transfer to {here.space} first: `let moved = transfer({plain}, {target});`"
+    target = f"Memory::{here.space}" if here == session.host else show_place(here)
+    price = _price(session, route, tensor, here)
+    help_ = f"transfer to {here.space} ({price} on the declared path): `let moved = transfer({plain}, {target});`"
     return body.fail("E6003", message, span, notes=[f"the path is {' -> '.join(route)}"], helps=[help_])
+
+
+def _price(session: Session, route: tuple[str, ...], tensor: tree.Tensor, here: tree.Place) -> str:
+    """What the path costs: a time for the bytes if every hop has one, else the sum of the declared weights."""
+    machine, size = session.machine, most_bytes(tensor)
+    path = route_along(machine, route, size or 0)
+    time = path.total_ps
+    if len(route) == 1:
+        topology = machine.topology(here.topology)
+        cost = None if topology is None else peer_cost(topology, size or 0)
+        time = cost.amount if cost is not None and cost.unit == "ps" else None
+    if time is not None and size is not None:
+        return f"{price_text(Cost(time, 'ps', 'link_rate'))} for {size} B"
+    weighed = {(edge.source, edge.target) for edge in machine.edges if edge.weight is not None}
+    if len(route) > 1 and all(hop in weighed for hop in pairwise(route)):
+        return f"cost {path.total_weight}"
+    return "unpriced"
 
 
 def name_of(place: tree.PlaceNode, body: Body) -> str:

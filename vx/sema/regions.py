@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from vx.diagnostics.span import Span
 from vx.machine.machine import GPU_ARCHES, topology_id
+from vx.machine.route import find_path
 from vx.sema import expressions, placement, statements, tree
-from vx.sema.context import Body
-from vx.sema.types import dims_may_equal, show, show_dims, show_place
+from vx.sema.context import Body, Session
+from vx.sema.types import dims_may_equal, most_bytes, show, show_dims, show_place
 from vx.syntax import ast
 
 
@@ -41,7 +42,7 @@ def _spawn_place(body: Body, node: ast.Spawn) -> tree.Place:
     assert isinstance(node.place, ast.TopologyPlace)
     if node.place.name == "Current":
         body.warn("W1023", "`Topology::Current` is where this code runs already", node.place.span)
-    return placement.resolve_place(body.session, body.type_env, node.place)
+    return placement.placed(body.session, body.type_env, node.place)
 
 
 def _copied_out(body: Body, block: tree.Block) -> tree.Block:
@@ -58,7 +59,7 @@ def _copied_out(body: Body, block: tree.Block) -> tree.Block:
 # ---- transfers ---------------------------------------------------------------------------------
 def transfer(body: Body, node: ast.Transfer, _expected: tree.Type | None) -> tree.Value:
     """`transfer(x, place)`: a new tensor there. Errors: E3012, E6002, E6025, E6026, E6038."""
-    target = placement.resolve_place(body.session, body.type_env, node.target)
+    target = placement.placed(body.session, body.type_env, node.target)
     value = expressions.unchecked(body, node.operand) if _is_number(body, node.operand) else None
     if value is not None:
         return value
@@ -78,7 +79,10 @@ def moved(body: Body, source: tree.PlaceNode, target: tree.Place, span: Span, wi
     place = placement.type_place(body.session, target)
     placement.check_dtype(body.session, place, ref.type.to.elem, span)
     type_ = tree.Tensor(ref.type.to.elem, ref.type.to.dims, place)
-    return tree.Transfer(type_, span, ref, route, within_ns)
+    node = tree.Transfer(type_, span, ref, route, within_ns)
+    if within_ns is not None:
+        body.session.timed.append((body.session.current, node))
+    return node
 
 
 def carried(body: Body, source: tree.PlaceNode, target: tree.Place, span: Span) -> tuple[tree.Value, tuple[str, ...]]:
@@ -89,13 +93,16 @@ def carried(body: Body, source: tree.PlaceNode, target: tree.Place, span: Span) 
     if not body.on_host:
         raise body.fail("E6038", "transfers are started by the host, and this runs on a device", span)
     origin = placement.real_place(body.session, source.type.place)
-    if (origin.space, origin.instance) == (target.space, target.instance):
+    if (origin.space, origin.instance) == (target.space, target.instance) and not body.env.bindings:
         body.warn("W1022", f"this is in {target.space} already", span, ["to copy it, write `.copy()`"])
-    return expressions.borrow(source), route_between(body, origin, target, span)
+    route = route_between(body, origin, target, span, most_bytes(source.type))
+    if body.session.host.space in route:
+        placement.check_host(body.session, f"the transfer {' -> '.join(route)}", span)
+    return expressions.borrow(source), route
 
 
-def route_between(body: Body, origin: tree.Place, target: tree.Place, span: Span) -> tuple[str, ...]:
-    """The spaces passed on the way. Error: E6002 if there is none."""
+def route_between(body: Body, origin: tree.Place, target: tree.Place, span: Span, size: int | None) -> tuple[str, ...]:
+    """The spaces passed on the way of at most `size` bytes. Error: E6002 if there is none."""
     session = body.session
     machine, host = session.machine, session.host.space
     if origin.space == target.space:
@@ -104,20 +111,34 @@ def route_between(body: Body, origin: tree.Place, target: tree.Place, span: Span
             return (target.space,)
         if topology is not None and topology.peer is not None:
             return (origin.space, target.space)
-        out, back = machine.route(origin.space, host), machine.route(host, target.space)
+        out, back = _path(session, origin.space, host, size), _path(session, host, target.space, size)
         found = None if out is None or back is None else (*out, *back[1:])
     else:
-        found = machine.route(origin.space, target.space)
+        found = _path(session, origin.space, target.space, size)
     if found is None:
+        known = sorted({edge.target for edge in machine.edges if edge.source == origin.space})
         message = f"there is no path from {origin.space} to {target.space}"
+        notes = [f"from {origin.space} a transfer leads to {', '.join(known) or 'nowhere'}"]
         helps = [f"declare an edge: `transfer Memory::{origin.space} -> Memory::{target.space}`"]
-        raise body.fail("E6002", message, span, helps=helps)
+        raise body.fail("E6002", message, span, notes=notes, helps=helps)
     return found
+
+
+def _path(session: Session, source: str, target: str, size: int | None) -> tuple[str, ...] | None:
+    """The quickest path for so many bytes. Where no link has a latency, or the size is not bounded, the time per
+    byte alone decides."""
+    machine = session.machine
+    if size is None or all(edge.latency_ps is None and edge.table is None for edge in machine.edges):
+        return machine.route(source, target)
+    asked = (source, target, size)
+    if asked not in session.paths:
+        session.paths[asked] = find_path(machine, source, target, size)
+    return session.paths[asked]
 
 
 def land(body: Body, target: tree.PlaceNode, node: ast.Transfer, span: Span) -> tree.Land:
     """`target = transfer(view, place)`: a copy into storage that exists. Errors: E3009, E6039, E7005."""
-    goal = placement.resolve_place(body.session, body.type_env, node.target)
+    goal = placement.placed(body.session, body.type_env, node.target)
     ref, route = carried(body, expressions.place(body, node.operand), goal, node.span)
     assert isinstance(ref.type, tree.Ref) and isinstance(ref.type.to, tree.Tensor)
     source, into = ref.type.to, target.type
@@ -132,7 +153,10 @@ def land(body: Body, target: tree.PlaceNode, node: ast.Transfer, span: Span) -> 
     if not dims_may_equal(source.dims, into.dims):
         message = f"{show_dims(source.dims)} does not fit into {show_dims(into.dims)}"
         raise body.fail("E7005", message, node.operand.span)
-    return tree.Land(span, target, ref, route, node.within_ns)
+    landing = tree.Land(span, target, ref, route, node.within_ns)
+    if node.within_ns is not None:
+        body.session.timed.append((body.session.current, landing))
+    return landing
 
 
 def the_device(body: Body, span: Span) -> tree.Place:

@@ -25,6 +25,7 @@ from vx.sema.context import (
     Session,
     StructInstance,
     show_generic,
+    type_node,
 )
 from vx.sema.names import (
     AliasItem,
@@ -110,10 +111,16 @@ def check_shape(session: Session, elem: str, dims: tuple[tree.Dim, ...], span: S
 
 def written_place(session: Session, env: Env, node: ast.TensorType, elem: str) -> tree.Place | None:
     """Where a tensor of this type lives; E6026 if that device cannot represent its elements."""
-    if node.place is None:
-        return placement.type_place(session, env.here)
-    place = placement.type_place(session, placement.resolve_place(session, env, node.place))
+    place = placement.type_place(session, env.here if node.place is None else _at(session, env, node.place))
     placement.check_dtype(session, place, elem, node.span)
+    return place
+
+
+def _at(session: Session, env: Env, node: ast.PlaceExpr) -> tree.Place:
+    """The place that a type names. Error: E6014 for the host's memory."""
+    place = placement.placed(session, env, node)
+    if place.space == session.host.space:
+        placement.check_host(session, "this type", node.span)
     return place
 
 
@@ -132,7 +139,7 @@ def _wrapper(session: Session, env: Env, node: ast.WrapperType) -> tree.Type:
         raise session.unsupported("`Verified<…>` is", node.span)
     inner = resolve_type(session, env, node.inner)
     if isinstance(inner, tree.Tensor) and node.place is not None:
-        place = placement.type_place(session, placement.resolve_place(session, env, node.place))
+        place = placement.type_place(session, _at(session, env, node.place))
         inner = tree.Tensor(inner.elem, inner.dims, place)
     return tree.Ref(inner, False) if node.kind == "Ref" else inner
 
@@ -326,25 +333,33 @@ def instantiate(
     if depth > MAX_DEPTH or len(key) > MAX_KEY:
         message = f"instantiating `{item.path}` does not end"
         raise session.fail("E0308", message, item.node.span, helps=["a type cannot contain ever larger types"])
+    session.demand(type_node(key))
     if key in session.failed_types:
         raise CheckFailed(key)
-    try:
-        if isinstance(item, StructItem):
-            if key not in session.structs:
-                session.structs[key] = StructInstance(item, args, env)
-                _resolve_struct(session, key, item, env)
-                _require_finite(session, key, item.node.span)
-                _require_small(session, key, item.node.span)
-            return tree.Struct(key)
-        if key not in session.enums:
-            session.enums[key] = EnumInstance(item, args, env)
-            _resolve_enum(session, key, item, env)
-            _require_finite(session, key, item.node.span)
-            _require_small(session, key, item.node.span)
-        return tree.Enum(key)
-    except CheckFailed:
-        session.failed_types.add(key)
-        raise
+    if key not in session.structs and key not in session.enums:
+        try:
+            with session.checks(type_node(key)):
+                _resolve_type_item(session, key, item, args, env)
+        except CheckFailed:
+            session.failed_types.add(key)
+            raise
+    return tree.Struct(key) if isinstance(item, StructItem) else tree.Enum(key)
+
+
+def _resolve_type_item(
+    session: Session, key: str, item: StructItem | EnumItem, args: tuple[GenericValue, ...], env: Env
+) -> None:
+    for arg in args:
+        if not isinstance(arg, ConstArg | tree.Place):
+            session.demand_type(arg)
+    if isinstance(item, StructItem):
+        session.structs[key] = StructInstance(item, args, env)
+        _resolve_struct(session, key, item, env)
+    else:
+        session.enums[key] = EnumInstance(item, args, env)
+        _resolve_enum(session, key, item, env)
+    _require_finite(session, key, item.node.span)
+    _require_small(session, key, item.node.span)
 
 
 def _resolve_enum(session: Session, key: str, item: EnumItem, env: Env) -> None:

@@ -47,6 +47,7 @@ def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...],
         except NotConstant:
             raise
         except CheckFailed:
+            body.session.incomplete.add(body.session.current)
             _declare_failed(body, item)
             ends = warned = True
             if body.session.reporter.full:
@@ -58,7 +59,8 @@ def _statements(body: Body, node: ast.Block) -> tuple[tuple[tree.StmtNode, ...],
 
 
 def _warn_unreachable(body: Body, node: ast.Node) -> None:
-    body.warn("W1003", "this is never reached", node.span)
+    if body.session.current not in body.session.incomplete:
+        body.warn("W1003", "this is never reached", node.span)
 
 
 def _with_value(

@@ -148,7 +148,7 @@ def method(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value
 
 
 def _readable(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value:
-    placement.check_use(body, base.type, node.receiver.span, placement.name_of(base, body))
+    placement.check_use(body, base.type, node.receiver.span, base)
     if isinstance(base, tree.Temp):
         return base.value
     return expressions.borrow(base)
@@ -174,7 +174,7 @@ def _extent(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Valu
 def _copy(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value:
     assert isinstance(base.type, tree.Tensor)
     calls.check_count(body, "copy", 0, node.args, node.span)
-    placement.check_use(body, base.type, node.receiver.span, placement.name_of(base, body))
+    placement.check_use(body, base.type, node.receiver.span, base)
     type_ = tree.Tensor(base.type.elem, base.type.dims, body.home)
     return tree.CopyTensor(type_, node.span, expressions.borrow(base))
 
@@ -182,7 +182,7 @@ def _copy(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value:
 def _pointer(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value:
     assert isinstance(base.type, tree.Tensor)
     calls.check_count(body, node.name, 0, node.args, node.span)
-    placement.check_use(body, base.type, node.receiver.span, placement.name_of(base, body))
+    placement.check_use(body, base.type, node.receiver.span, base)
     mutable = node.name == "as_mut_ptr"
     type_ = tree.Ptr(tree.Scalar(base.type.elem), mutable)
     return tree.TensorPtr(type_, node.span, expressions.borrow(base, mutable))
@@ -201,5 +201,5 @@ def _move(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Value:
         argument = node.args[0]
         if not isinstance(argument, ast.PlaceValue):
             raise body.fail("E3003", "`.with_memory` takes a place: `Memory::X`", argument.span)
-        target = placement.resolve_place(session, body.type_env, argument.place)
+        target = placement.placed(session, body.type_env, argument.place)
     return regions.moved(body, base, target, node.span, None)

@@ -20,7 +20,7 @@ something stores or binds them. `Reduce` yields a `Scalar`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
@@ -32,7 +32,7 @@ UNSIGNED: Mapping[str, int] = {"u8": 8, "u16": 16, "u32": 32, "u64": 64, "u128":
 STORAGE_ONLY: Mapping[str, int] = {"i4": 4, "u4": 4, "f8e4m3": 8, "f8e5m2": 8, "f4e2m1": 4}
 """Element types that only tensors may have; no arithmetic."""
 BITS: Mapping[str, int] = {"bool": 1, **FLOATS, **SIGNED, **UNSIGNED, **STORAGE_ONLY}
-"""Bits for capacity; in memory a bool tensor element takes one byte on a CPU."""
+"""Bits for capacity. Generated code gives an element of less than a byte a whole one: in host memory only (E9036)."""
 
 
 # ---- places in the machine ---------------------------------------------------------------------
@@ -491,9 +491,10 @@ class ReturnExpr(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Abort(Expr):
-    """Ends the process with a message (type Never)."""
+    """Ends the process with a message (type Never). `refuses`: what is called is not part of this build."""
 
     message: bytes
+    refuses: bool = False
 
 
 Value = (
@@ -527,7 +528,7 @@ class Assign(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class OpAssign(Stmt):
-    """`target op= value`, `op` one of `+ - * / %`; scalar, or element-wise on a tensor target."""
+    """`target op= value`, `op` one of `+ - * / % & | ^ << >>`; scalar, or element-wise on a tensor target."""
 
     target: PlaceNode
     op: str
@@ -668,6 +669,24 @@ class ModelRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a role is not compiled: the machine lacks what it needs (then it is *not applicable*), or it was not
+    asked for. `why` is a phrase: `needs Device[1]`, `was not asked for …`. Never counted as admitted."""
+
+    role: str
+    lacking: bool
+    why: str
+    span: Span
+
+    @property
+    def message(self) -> str:
+        """What entering the role says."""
+        if self.lacking:
+            return f"the role {self.role} is not applicable on this machine: {self.why}"
+        return f"the role {self.role} {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     functions: Mapping[str, Function]
     structs: Mapping[str, StructDef]
@@ -677,9 +696,12 @@ class Program:
     main: str
     """Key of `fn main() -> i32`."""
     roles: tuple[str, ...]
+    """Keys of the roles that are compiled."""
     files: tuple[str, ...]
     """Every source file read, in order of import."""
     machine: Machine | None = None
     """What it was checked against: the machine with the program's own declarations."""
     uses_model: bool = False
     """Whether it imports the model directory, be it for constants only."""
+    refused: Mapping[str, Refusal] = field(default_factory=dict)
+    """The other roles, by key; each is a function that refuses to be entered."""

@@ -7,9 +7,10 @@ declarations (is this enum Copy?) are answered by `context.Session`.
 from __future__ import annotations
 
 import struct as _struct
+from math import prod
 
 from vx.sema import tree
-from vx.sema.tree import Dim, Dyn, Never, Ptr, Ref, Scalar, Tensor, Type, Void
+from vx.sema.tree import BITS, Dim, Dyn, Never, Ptr, Ref, Scalar, Tensor, Type, Void
 
 INTEGERS = {**tree.SIGNED, **tree.UNSIGNED}
 NUMERIC = {**tree.FLOATS, **INTEGERS}
@@ -123,6 +124,13 @@ def tensor_of(type_: Type) -> Tensor | None:
     if isinstance(type_, Ref):
         type_ = type_.to
     return type_ if isinstance(type_, Tensor) else None
+
+
+def most_bytes(tensor: Tensor) -> int | None:
+    """Bytes of a tensor with every extent at its bound; None if one has no bound."""
+    most = [dim if isinstance(dim, int) else dim.bound for dim in tensor.dims]
+    known = [extent for extent in most if extent is not None]
+    return None if len(known) < len(most) else -(-BITS[tensor.elem] * prod(known) // 8)
 
 
 def element(type_: Type) -> str | None:

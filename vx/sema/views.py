@@ -127,7 +127,7 @@ def _check_range(body: Body, node: ast.Range, low: tree.Value, high: tree.Value,
 def check_element_use(body: Body, place: tree.PlaceNode) -> None:
     """E6003 if `place` is an element of a tensor that code here may not read."""
     if isinstance(place, tree.Index) and not isinstance(place.type, tree.Tensor):
-        placement.check_use(body, place.base.type, place.span, placement.name_of(place.base, body))
+        placement.check_use(body, place.base.type, place.span, place.base)
 
 
 # ---- other views -------------------------------------------------------------------------------
@@ -158,11 +158,11 @@ def _transpose(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.T
 
 def _bytes(body: Body, node: ast.MethodCall, base: tree.PlaceNode) -> tree.Bytes:
     assert isinstance(base.type, tree.Tensor)
-    placement.check_use(body, base.type, node.span, placement.name_of(base, body))
+    placement.check_use(body, base.type, node.span, base)
     _require_contiguous(body, node, base)
     most = [d if isinstance(d, int) else d.bound for d in base.type.dims]
     known = [m for m in most if m is not None]
-    bound = None if len(known) < len(most) else -(-prod(known) * tree.BITS[base.type.elem] // 8)
+    bound = None if len(known) < len(most) else -(-prod(known) * max(8, tree.BITS[base.type.elem]) // 8)
     return tree.Bytes(tree.Tensor("u8", (tree.Dyn(bound),), base.type.place), node.span, base)
 
 

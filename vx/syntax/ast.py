@@ -406,7 +406,7 @@ class Let(Node):
 
 @dataclass(frozen=True, slots=True)
 class Assign(Node):
-    """`target = value;`; `op` is "+", "-", "*", "/", "%" for the compound forms, else None."""
+    """`target = value;`; `op` is the operator before `=` of the compound forms (`+=`, `<<=`, …), else None."""
 
     target: Expr
     op: str | None
@@ -610,14 +610,22 @@ class Quantity(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredTable(Node):
+    """`measured [4 KiB: 1.2 us, 64 KiB: 9.1 us, …]`: what transfers of some sizes took."""
+
+    points: tuple[tuple[Quantity, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Edge(Node):
-    """`transfer A -> B : 63 GB/s latency 8 us relaxed`"""
+    """`transfer A -> B : 63 GB/s latency 8 us relaxed`; in place of a cost there may be a `table`."""
 
     source: MemoryPlace
     target: MemoryPlace
     cost: Quantity | None
     latency: Quantity | None
     markers: tuple[str, ...]
+    table: MeasuredTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,7 +633,8 @@ class DeclField(Node):
     """One field of a Memory or Topology block. `value` by name: `within`, `memory`: MemoryPlace;
     `visible`: tuple of MemoryPlace; `dtypes`: tuple of str; `arch`, `isa`, `managed`, `crossing`,
     `scope`: str; `capacity`, `granule`, `bandwidth`, `clock`, `replicas`, `instances`, `reserve`:
-    Quantity; `peer`: (Quantity, Quantity | None) rate and latency; `overcommit`: None."""
+    Quantity; `peer`: (Quantity, Quantity | None) rate and latency, or MeasuredTable; `overcommit`: None; the
+    fields of `Measured`: str."""
 
     name: str
     value: object
@@ -647,6 +656,14 @@ class TopologyDecl(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredDecl(Node):
+    """`Measured { date: "…", … }` in a machine file: its figures were measured, then and on that."""
+
+    fields: tuple[DeclField, ...]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
 class MacroDef(Node):
     name: str
 
@@ -661,7 +678,7 @@ class TransferImpl(Node):
 
 Item = (
     Import | ImportFile | Function | Struct | Enum | Impl | Trait | ExternBlock | ConstItem | TypeAlias
-    | MemoryDecl | TopologyDecl | MacroDef | TransferImpl
+    | MemoryDecl | TopologyDecl | MeasuredDecl | MacroDef | TransferImpl
 )  # fmt: skip
 
 

@@ -325,6 +325,8 @@ class Cursor:
             return following.kind in ("fn", "unsafe")
         if kind == "ident" and text == "macro_rules":
             return following.kind == "!"
+        if kind == "ident" and text == "Measured":
+            return following.kind == "{"
         return kind == "unsafe" and following.kind == "fn"
 
 

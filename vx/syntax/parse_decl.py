@@ -1,6 +1,6 @@
-"""`Memory` and `Topology` declarations, in programs and in machine files.
+"""`Memory`, `Topology` and `Measured` declarations, in programs and in machine files.
 
-Enters: tokens. Leaves: `MemoryDecl` and `TopologyDecl` nodes. Figures are kept as exact text with their
+Enters: tokens. Leaves: `MemoryDecl`, `TopologyDecl` and `MeasuredDecl` nodes. Figures are kept as exact text with their
 unit (`Quantity`); what they mean and whether they are possible is decided by `machine`.
 """
 
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from vx.diagnostics.report import Help
 from vx.syntax import ast
 from vx.syntax.cursor import ParseError
-from vx.syntax.lexer import Token, number_parts
+from vx.syntax.lexer import Token, number_parts, string_value
 from vx.syntax.parse_stmt import StmtParser
 
 _MARKERS = frozenset({"relaxed", "sync", "copy_engine"})
@@ -35,6 +35,11 @@ class DeclParser(StmtParser):
         fields = tuple(entry for entry in entries if isinstance(entry, ast.DeclField))
         edges = tuple(entry for entry in entries if isinstance(entry, ast.Edge))
         return ast.TopologyDecl(self.span_from(start), name.text, fields, edges, doc)
+
+    def measured_decl(self, doc: str) -> ast.MeasuredDecl:
+        start = self.advance()
+        fields = self.declared_fields(_MEASURED_FIELDS)
+        return ast.MeasuredDecl(self.span_from(start), tuple(f for f in fields if isinstance(f, ast.DeclField)), doc)
 
     def declared_fields(self, known: Mapping[str, FieldValue | None]) -> list[ast.DeclField | ast.Edge]:
         """`{ field: value, … }`; commas are optional, a wrong field is reported and skipped."""
@@ -70,24 +75,25 @@ class DeclParser(StmtParser):
     def unknown_field(self, known: Mapping[str, FieldValue | None]) -> ParseError:
         if self.tok.kind not in ("ident", "transfer"):
             return self.unexpected("the name of a field")
-        what = "topology" if known is _TOPOLOGY_FIELDS else "memory space"
-        other = _MEMORY_FIELDS if known is _TOPOLOGY_FIELDS else _TOPOLOGY_FIELDS
+        what = next(name for name, fields in _BLOCKS.items() if fields is known)
+        owner = next((name for name, fields in _BLOCKS.items() if self.tok.text in fields), None)
         near = get_close_matches(self.tok.text, known, n=1)
         helps = [Help(f"did you mean `{near[0]}`?", self.tok.span, near[0])] if near else []
         notes = [f"the fields of a {what} are {', '.join(known)}"]
-        if self.tok.text in other and not near:
-            notes.append(f"`{self.tok.text}` belongs to a {'memory space' if what == 'topology' else 'topology'}")
+        if owner is not None and not near:
+            notes.append(f"`{self.tok.text}` belongs to a {owner}")
         return self.failure(
             "E0113", f"a {what} has no field `{self.tok.text}`", self.tok.span, notes=notes, helps=helps
         )
 
     # ---- values of fields ----
-    def quantity(self) -> ast.Quantity:
+    def quantity(self, is_unit: Callable[[Token], bool] | None = None) -> ast.Quantity:
         """A number, then perhaps `%` or a unit, then perhaps `/s` or `/cyc`."""
         start = self.expect("number", "and its unit")
         number, unit = _split_unit(start)
         per: str | None = None
-        if unit is None and (self.tok.kind == "%" or (self.tok.kind == "ident" and self.is_unit(self.tok))):
+        is_unit = is_unit or self.is_unit
+        if unit is None and (self.tok.kind == "%" or (self.tok.kind == "ident" and is_unit(self.tok))):
             unit = self.advance().text
         if unit is not None and self.accept("/"):
             per = self.expect_name("`s` or `cyc` after `/`").text
@@ -106,24 +112,50 @@ class DeclParser(StmtParser):
     def word(self) -> str:
         return self.expect_name("a name").text
 
-    def peer(self) -> tuple[ast.Quantity, ast.Quantity | None]:
+    def quoted(self) -> str:
+        return string_value(self.expect("string", "in quotes").text).decode("utf-8", "replace")
+
+    def peer(self) -> tuple[ast.Quantity, ast.Quantity | None] | ast.MeasuredTable:
+        if self.at_word("measured"):
+            return self.measured_table()
         return self.quantity(), self.quantity() if self.accept_word("latency") else None
 
+    def measured_table(self) -> ast.MeasuredTable:
+        """`measured [size: time, …]`"""
+        start = self.advance()
+        opener = self.expect("[", "and the sizes with their times")
+        try:
+            points = self.comma_list(opener, "]", self.measured_point)
+        except ParseError:
+            while self.tok.kind not in ("]", "}", "eof"):  # what follows inside belongs to the same mistake
+                self.advance()
+            raise
+        return ast.MeasuredTable(self.span_from(start), points)
+
+    def measured_point(self) -> tuple[ast.Quantity, ast.Quantity]:
+        size = self.quantity(is_unit=lambda _: True)  # its unit stands before a `:`, as fields elsewhere do
+        self.expect(":", "and the time that this size takes")
+        return size, self.quantity()
+
     def edge(self) -> ast.Edge:
-        """`transfer A -> B [: cost [latency t]] {relaxed | sync | copy_engine}`"""
+        """`transfer A -> B [: cost [latency t] | : measured […]] {relaxed | sync | copy_engine}`"""
         start = self.advance()
         source = self.memory_place()
         self.expect("->", "and the space that the data goes to")
         target = self.memory_place()
         cost: ast.Quantity | None = None
         latency: ast.Quantity | None = None
+        table: ast.MeasuredTable | None = None
         if self.accept(":"):
-            cost = self.quantity()
-            latency = self.quantity() if self.accept_word("latency") else None
+            if self.at_word("measured"):
+                table = self.measured_table()
+            else:
+                cost = self.quantity()
+                latency = self.quantity() if self.accept_word("latency") else None
         markers: list[str] = []
         while self.tok.kind == "ident" and self.tok.text in _MARKERS:
             markers.append(self.advance().text)
-        return ast.Edge(self.span_from(start), source, target, cost, latency, tuple(markers))
+        return ast.Edge(self.span_from(start), source, target, cost, latency, tuple(markers), table)
 
 
 def _split_unit(token: Token) -> tuple[str, str | None]:
@@ -158,3 +190,10 @@ _TOPOLOGY_FIELDS: dict[str, FieldValue | None] = {
     "instances": DeclParser.quantity,
     "peer": DeclParser.peer,
 }
+
+_MEASURED_FIELDS: dict[str, FieldValue | None] = dict.fromkeys(
+    ("date", "part", "uuid", "driver", "tool", "network"), DeclParser.quoted
+)
+
+_BLOCKS = {"memory space": _MEMORY_FIELDS, "topology": _TOPOLOGY_FIELDS, "measurement": _MEASURED_FIELDS}
+"""What a block is called that has these fields."""

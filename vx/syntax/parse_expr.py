@@ -66,6 +66,8 @@ class ExprParser(PatternParser):
         links = 0
         while True:
             op = self.tok.kind
+            if self.at_shift_assignment():
+                return left
             if op in ("<", ">") and self.peek().kind == op and self.touches_next():
                 op += op
             precedence = _PRECEDENCE.get(op, -1)
@@ -82,6 +84,11 @@ class ExprParser(PatternParser):
             right = self.binary(precedence + 1)
             span = self.span_after(left.span)
             left = ast.Range(span, left, right) if op == ".." else ast.Binary(span, op, left, right, op_span)
+
+    def at_shift_assignment(self) -> bool:
+        """Whether `<<=` or `>>=` follows, which are two tokens because `>>` may close two lists of arguments."""
+        kind = self.tok.kind
+        return kind in ("<", ">") and self.peek().kind == kind + "=" and self.touches_next()
 
     def cast(self) -> ast.Expr:
         return self.cast_rest(self.prefix())

@@ -16,7 +16,7 @@ from vx.syntax.cursor import UnclosedBlock
 from vx.syntax.lexer import Token, string_value
 from vx.syntax.parse_expr import BLOCK_LIKE, PRINT_MACROS, ExprParser
 
-_ASSIGNMENTS: dict[str, str | None] = {"=": None, "+=": "+", "-=": "-", "*=": "*", "/=": "/", "%=": "%"}
+_ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 _STARTERS = frozenset({"let", "for", "while", "loop", "return", "break", "continue", "assert", "if", "match", "spawn"})
 _CONTINUES_BLOCK = frozenset({".", "?", "as"})
 """After a block-like expression in statement position these go on with it; anything else is a new statement."""
@@ -121,7 +121,7 @@ class StmtParser(ExprParser):
             value = self.binary_rest(self.cast_rest(self.postfix(value)), 0)
         else:
             value = self.expression()
-        if self.tok.kind in _ASSIGNMENTS:
+        if self.tok.kind in _ASSIGNMENTS or self.at_shift_assignment():
             return self.assignment(value, in_arm)
         if self.accept(";"):
             return ast.ExprStmt(self.span_from(start), value, True)
@@ -144,10 +144,12 @@ class StmtParser(ExprParser):
         return ast.ExprStmt(self.span_from(start), value, True)
 
     def assignment(self, target: ast.Expr, in_arm: bool) -> ast.Assign:
-        op = _ASSIGNMENTS[self.advance().kind]
+        mark = self.advance().kind
+        if mark in ("<", ">"):
+            mark += self.advance().kind
         value = self.expression()
         self.end("this assignment", in_arm)
-        return ast.Assign(self.span_after(target.span), target, op, value)
+        return ast.Assign(self.span_after(target.span), target, mark[:-1] or None, value)
 
     def let(self, in_arm: bool) -> ast.Let:
         start = self.advance()

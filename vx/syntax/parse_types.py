@@ -278,6 +278,8 @@ class TypeParser(Cursor):
         if start.kind in ("Memory", "Topology") and self.peek().kind == "::":
             place = self.place()
             return ast.PlaceValue(place.span, place)
+        if start.kind == "{":
+            return self.within("{", "}", self.expression)
         if start.kind in _CONST_ARGUMENT_STARTS or (start.kind == "ident" and start.text in ("true", "false")):
             return self.binary(ARITHMETIC)
         at = self.pos

@@ -413,8 +413,9 @@ _ITEMS: dict[str, Callable[[Parser, str], ast.Item]] = {
     "type": Parser.type_alias,
     "Memory": Parser.memory_decl,
     "Topology": Parser.topology_decl,
+    "Measured": Parser.measured_decl,
     "macro_rules": Parser.macro,
 }
 
-_CONTEXTUAL = {"role": ("fn", "unsafe"), "macro_rules": ("!",)}
+_CONTEXTUAL = {"role": ("fn", "unsafe"), "macro_rules": ("!",), "Measured": ("{",)}
 """Words that are also ordinary names: what has to follow for them to start an item."""

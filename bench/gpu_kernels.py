@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+"""The kernels of `programs/llama.vx`, one region at a time, on a GPU, against values computed on a CPU.
+
+    python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--target sm_90]     where vx is installed
+    python bench/gpu_kernels.py DIR                                                    on the GPU machine
+
+`--prepare` compiles the kernels of each model's regions, makes inputs, and lets the CPU build compute what should
+come out. The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
+the largest differences of every buffer that a region writes, the time of each kernel, and of the whole region as a
+captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import ctypes
+import json
+import math
+import statistics
+import struct
+import sys
+from pathlib import Path
+
+PERIOD = 8191
+"""Inputs repeat after so many elements, a prime, so that they need little room."""
+LIMIT = 2e-4
+"""‖got − expected‖ / ‖expected‖ that is allowed in f32."""
+CODES = {"f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
+         "u64": "Q", "bool": "b"}  # fmt: skip
+
+
+# ---- preparing, where vx is installed --------------------------------------------------------------
+def sizes(config: dict) -> dict[str, int]:
+    """Elements of each tensor of the program."""
+    dim, hidden, vocab = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    layers, ctx, block = config["num_hidden_layers"], config["max_position_embeddings"], 256
+    head = config.get("head_dim") or dim // config["num_attention_heads"]
+    kv = config["num_key_value_heads"] * head
+    rows = {"x": ctx, "xn": block, "q": block, "o": block}
+    found = {f"s.{name}": n * dim for name, n in rows.items()}
+    found |= {"s.kn": block * kv, "s.g": block * hidden, "s.u": block * hidden, "s.h": hidden}
+    found |= {"t.toks": ctx + 1, "s.toks": ctx + 1, "t.logits": vocab, "s.logits": vocab, "w.out_norm": dim}
+    found |= {"w.emb": vocab * dim, "w.head": vocab * dim, "c.k": layers * ctx * kv, "c.v": layers * ctx * kv}
+    found |= {"w.rope": ctx * head, "w.att_norm": layers * dim, "w.ffn_norm": layers * dim}
+    found |= {"w.wq": layers * dim * dim, "w.wo": layers * dim * dim, "w.wk": layers * kv * dim}
+    return found | {"w.wv": layers * kv * dim} | {f"w.w{i}": layers * hidden * dim for i in (1, 2, 3)}
+
+
+CASES = (
+    ("embed", {"n": 7}),
+    ("prefill_layer", {"l": 1, "at": 0, "m": 5}),
+    ("prefill_layer", {"l": 2, "at": 70, "m": 20}),
+    ("prefill_layer", {"l": 0, "at": 0, "m": 256}),
+    ("first_token", {"n": 9, "greedy": True}),
+    ("step", {"p": 0, "greedy": True}),
+    ("step", {"p": 83, "greedy": True}),
+    ("step", {"p": 255, "greedy": True}),
+)
+
+
+def prepare(folder: Path, models: list[str | None], target: str) -> None:
+    for model in models:
+        prepare_model(folder / (Path(model).name if model else "tiny"), model, target)
+
+
+def prepare_model(folder: Path, model: str | None, target: str) -> None:
+    root = Path(__file__).resolve().parent.parent
+    sys.path[:0] = [str(root), str(root / "tests" / "codegen")]
+    from cpu_harness import Compiled
+
+    from vx import build
+    from vx.codegen.triton import print_kernel
+    from vx.codegen.triton_compile import compile_kernels
+    from vx.codegen.triton_manifest import manifest
+    from vx.diagnostics.report import Reporter
+    from vx.diagnostics.source import SourceMap
+    from vx.kernels.device_form import device_region
+    from vx.options import Options
+
+    options = Options(model=model)
+    regions = list(build.check(str(root / "programs" / "llama.vx"), options, SourceMap(), Reporter()).regions)
+    launched = [device_region(r) for r in regions]
+    printed = [[print_kernel(d, k) for k in d.kernels] for d in launched]
+    flat = [p for group in printed for p in group]
+    binaries = {b.symbol: b for b in compile_kernels(flat, target)}
+    facts = manifest(list(zip(launched, printed, strict=True)), binaries, target)
+    for name in ("kernels", "data", "source"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for p in flat:
+        kernel = facts["kernels"][p.symbol]
+        (folder / "kernels" / kernel["file"]).write_bytes(binaries[p.symbol].image)
+        (folder / "source" / f"{p.symbol}.py").write_text(p.source)
+    (folder / "manifest.json").write_text(json.dumps(facts, indent=1))
+    config = json.loads((Path(model or root / "models" / "tiny") / "config.json").read_text())
+    cases = prepare_cases(folder, regions, Compiled(regions), config)
+    (folder / "cases.json").write_text(json.dumps(cases, indent=1))
+    print(f"{folder}: {len(flat)} kernels, {len(cases)} cases")
+
+
+def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -> list[dict]:
+    import numpy as np
+    from cpu_harness import cpu_levels, run_at
+
+    from vx.kernels import ir
+
+    count, made = sizes(config), {}
+    rng = np.random.default_rng(1)
+
+    def input_of(b: ir.Buffer) -> np.ndarray:
+        if b.name not in made:
+            n = min(PERIOD, count[b.name])
+            if b.elem == "i32":
+                made[b.name] = rng.integers(0, config["vocab_size"], n).astype(np.int32)
+            else:
+                scale = 0.5 / math.sqrt(config["hidden_size"]) if b.name.startswith("w.w") else 1.0
+                made[b.name] = (scale * rng.standard_normal(n)).astype({"f32": np.float32}[b.elem])
+            made[b.name].tofile(folder / "data" / f"{b.name}.in")
+        return np.resize(made[b.name], count[b.name])
+
+    cases = []
+    for number, (name, scalars) in enumerate(CASES):
+        region = next(r for r in regions if r.name.endswith(f"_{name}"))
+        buffers = {b.id: b for b in region.buffers}
+        params = [buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)]
+        tensors = [input_of(b) for b in params]
+        before = [t.copy() for t in tensors]
+        given = [scalars[p.var.name] for p in region.params if isinstance(p, ir.ScalarParam)]
+        run_at(compiled, region, max(cpu_levels()), tensors, given)
+        outs = []
+        for i, b in enumerate(params):
+            changed = np.flatnonzero(before[i] != tensors[i])
+            if changed.size:
+                first, last = int(changed[0]), int(changed[-1]) + 1
+                tensors[i][first:last].tofile(folder / "data" / f"{number}_{b.name}.out")
+                outs.append([i, first, last])
+        shapes = [{"name": b.name, "type": b.elem, "length": count[b.name]} for b in params]
+        cases.append({"region": region.name, "scalars": given, "tensors": shapes, "outs": outs})
+    return cases
+
+
+# ---- the driver ------------------------------------------------------------------------------------
+class Driver:
+    """libcuda.so.1, with errors as exceptions."""
+
+    def __init__(self) -> None:
+        self.lib = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        device = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        name = ctypes.create_string_buffer(100)
+        self.call("cuDeviceGetName", name, 100, device)
+        version = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        self.name, self.version = name.value.decode(), version.value
+        self.context = ctypes.c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
+        self.call("cuCtxSetCurrent", self.context)
+        self.stream = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(self.stream), 1)
+
+    def call(self, name: str, *args: object) -> None:
+        status = getattr(self.lib, name)(*args)
+        if status:
+            text = ctypes.c_char_p()
+            self.lib.cuGetErrorString(status, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {status} {(text.value or b'?').decode()}")
+
+    def sync(self) -> None:
+        self.call("cuStreamSynchronize", self.stream)
+
+    def alloc(self, size: int, fill: int = 0xFF) -> int:
+        at = ctypes.c_uint64()
+        size = max(size, 256)
+        self.call("cuMemAlloc_v2", ctypes.byref(at), ctypes.c_size_t(size))
+        self.call("cuMemsetD8_v2", at, ctypes.c_ubyte(fill), ctypes.c_size_t(size))
+        return at.value
+
+    def upload(self, at: int, data: bytes) -> None:
+        self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(at), data, ctypes.c_size_t(len(data)))
+
+    def download(self, at: int, size: int) -> bytes:
+        data = ctypes.create_string_buffer(size)
+        self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(at), ctypes.c_size_t(size))
+        return data.raw
+
+    def event(self) -> ctypes.c_void_p:
+        found = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(found), 0)
+        return found
+
+    def milliseconds(self, enqueue, repeat: int) -> float:
+        """Of one of `repeat` enqueued in a row."""
+        first, last = self.event(), self.event()
+        self.call("cuEventRecord", first, self.stream)
+        for _ in range(repeat):
+            enqueue()
+        self.call("cuEventRecord", last, self.stream)
+        self.call("cuEventSynchronize", last)
+        took = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.byref(took), first, last)
+        return took.value / repeat
+
+
+# ---- launching -------------------------------------------------------------------------------------
+def wrap(value: int, kind: str) -> int:
+    if kind == "bool":
+        return int(value != 0)
+    bits = int(kind[1:])
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if (kind[0] == "i" or bits == 64) and value >> (bits - 1) else value
+
+
+def quotient(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+BINARY = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": quotient,
+    "%": lambda a, b: a - quotient(a, b) * b, "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b),
+    "<": lambda a, b: int(a < b), ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b),
+    ">=": lambda a, b: int(a >= b), "&&": lambda a, b: a & b, "||": lambda a, b: a | b, "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b, "^": lambda a, b: a ^ b, "min": min, "max": max,
+}  # fmt: skip
+
+
+def evaluate(text: str, names: dict[str, int]) -> int:
+    """A postfix program of the manifest."""
+    stack: list[int] = []
+    for word in text.split():
+        if word in names:
+            stack.append(names[word])
+        elif word.lstrip("-").isdigit():
+            stack.append(int(word))
+        elif word in BINARY:
+            b, a = stack.pop(), stack.pop()
+            stack.append(wrap(BINARY[word](a, b), "i64"))
+        elif word == "neg":
+            stack.append(wrap(-stack.pop(), "i64"))
+        elif word == "not":
+            stack.append(1 - stack.pop())
+        elif word == "?":
+            c, b, a = stack.pop(), stack.pop(), stack.pop()
+            stack.append(b if a else c)
+        else:
+            stack.append(wrap(stack.pop(), word))
+    return stack[0]
+
+
+class Kernels:
+    """The loaded kernels of one folder."""
+
+    def __init__(self, driver: Driver, folder: Path, manifest: dict) -> None:
+        self.driver, self.facts, self.functions = driver, manifest["kernels"], {}
+        for symbol, facts in self.facts.items():
+            module, function = ctypes.c_void_p(), ctypes.c_void_p()
+            image = (folder / "kernels" / facts["file"]).read_bytes()
+            driver.call("cuModuleLoadData", ctypes.byref(module), image)
+            driver.call("cuModuleGetFunction", ctypes.byref(function), module, symbol.encode())
+            if facts["shared"] > 48 * 1024:
+                driver.call("cuFuncSetAttribute", function, 8, facts["shared"])
+            self.functions[symbol] = function
+
+
+class Run:
+    """One region with its memory."""
+
+    def __init__(self, driver: Driver, kernels: Kernels, region: dict, case: dict, folder: Path) -> None:
+        self.driver, self.kernels, self.region = driver, kernels, region
+        self.block = driver.alloc(region["block_bytes"])
+        self.error = driver.alloc(4, 0)
+        self.private = driver.alloc(region["private_bytes"])
+        scratch = driver.alloc(region["scratch_bytes"])
+        self.names: dict[str, int] = {}
+        for i, value in enumerate(case["scalars"]):
+            self.names[f"b{i}"] = int(value)
+            driver.upload(self.block + 8 * i, struct.pack("<q", int(value)))
+        self.inputs = []
+        tensors = []
+        for t in case["tensors"]:
+            pattern = (folder / "data" / f"{t['name']}.in").read_bytes()
+            size = t["length"] * array.array(CODES[t["type"]]).itemsize
+            data = (pattern * (size // len(pattern) + 1))[:size]
+            tensors.append(driver.alloc(size))
+            self.inputs.append((tensors[-1], data))
+        where = {"tensor": lambda at: tensors[at], "block": lambda at: self.block + 8 * at,
+                 "scratch": lambda at: scratch + at}  # fmt: skip
+        self.buffers = {b["id"]: where[b["where"]](b["at"]) for b in region["buffers"]}
+        self.tensors = tensors
+        self.keep: list[object] = []
+        self.launches: list[tuple[str, list[object], int]] = []
+        self.collect(region["steps"])
+
+    def reset(self) -> None:
+        for at, data in self.inputs:
+            self.driver.upload(at, data)
+        self.driver.upload(self.error, bytes(4))
+
+    def collect(self, steps: list[dict]) -> None:
+        """The launches in order, with their arguments."""
+        for step in steps:
+            if step["do"] == "launch":
+                self.launch(step)
+            elif step["do"] == "let":
+                self.names[f"v{step['value']}"] = evaluate(step["is"], self.names)
+            elif step["do"] == "check":
+                if not evaluate(step["cond"], self.names):
+                    raise RuntimeError(step["message"])
+            elif step["do"] == "if":
+                self.collect(step["then"] if evaluate(step["cond"], self.names) else step["else"])
+            else:
+                for i in range(evaluate(step["low"], self.names), evaluate(step["high"], self.names)):
+                    self.names[f"v{step['value']}"] = i
+                    self.collect(step["body"])
+
+    def launch(self, step: dict) -> None:
+        facts = self.kernels.facts[step["kernel"]]
+        programs = 0
+        for part in step["grid"]:
+            count = 1
+            for axis in part.get("axes", []):
+                extent = axis["most"] if axis["extent"] is None else evaluate(axis["extent"], self.names)
+                count *= -(-max(extent, 0) // axis["tile"])
+            programs += part.get("fixed", count)
+        if programs == 0:
+            return
+        values: list[object] = []
+        for p in facts["parameters"]:
+            if p["kind"] == "scalar":
+                types = {"i64": ctypes.c_int64, "i32": ctypes.c_int32}
+                values.append(types[p["type"]](evaluate(step["arguments"][p["index"]], self.names)))
+            elif p["kind"] == "buffer":
+                values.append(ctypes.c_uint64(self.buffers[p["index"]]))
+            else:
+                values.append(ctypes.c_uint64(getattr(self, p["kind"])))
+        for kind in ("global_scratch", "profile_scratch"):
+            size = facts[kind] * programs
+            values.append(ctypes.c_uint64(self.driver.alloc(size) if size else 0))
+        pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
+        self.keep += values
+        self.launches.append((step["kernel"], [pointers, facts], programs))
+
+    def enqueue(self, one: tuple[str, list[object], int]) -> None:
+        symbol, (pointers, facts), programs = one
+        self.driver.call("cuLaunchKernel", self.kernels.functions[symbol], programs, 1, 1, facts["threads"], 1, 1,
+                         facts["shared"], self.driver.stream, pointers, None)  # fmt: skip
+
+    def all(self) -> None:
+        for one in self.launches:
+            self.enqueue(one)
+
+    def graph(self):
+        """Enqueues all launches as one captured graph."""
+        graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+        self.driver.call("cuStreamBeginCapture_v2", self.driver.stream, 2)
+        self.all()
+        self.driver.call("cuStreamEndCapture", self.driver.stream, ctypes.byref(graph))
+        self.driver.call("cuGraphInstantiateWithFlags", ctypes.byref(ready), graph, ctypes.c_uint64(0))
+        return lambda: self.driver.call("cuGraphLaunch", ready, self.driver.stream)
+
+    def close(self) -> None:
+        self.driver.sync()
+        for at in self.tensors:
+            self.driver.call("cuMemFree_v2", ctypes.c_uint64(at))
+
+
+def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
+    """Prints how far each written buffer is from what the CPU computed; whether all are close."""
+    good = True
+    error = struct.unpack("<i", run.driver.download(run.error, 4))[0]
+    if error:
+        print(f"    error word {error}: {run.region['messages'][error - 1]}")
+        good = False
+    changed = {i: (first, last) for i, first, last in case["outs"]}
+    for i, t in enumerate(case["tensors"]):
+        expected, got = array.array(CODES[t["type"]]), array.array(CODES[t["type"]])
+        before = run.inputs[i][1]
+        after = run.driver.download(run.tensors[i], len(before))
+        first, last = (x * got.itemsize for x in changed.get(i, (0, 0)))
+        if before[:first] != after[:first] or before[last:] != after[last:]:
+            print(f"    {t['name']}: elements CHANGED that the region does not store to")
+            good = False
+        if i not in changed:
+            continue
+        expected.frombytes((folder / "data" / f"{number}_{t['name']}.out").read_bytes())
+        got.frombytes(after[first:last])
+        if t["type"] not in ("f32", "f64"):
+            same = expected == got
+            print(f"    {t['name']}: {'equal' if same else 'DIFFERENT'}")
+            good &= same
+            continue
+        worst = max(abs(a - b) if a - b == a - b else math.inf for a, b in zip(expected, got, strict=True))
+        size = math.sqrt(sum(a * a for a in expected))
+        relative = math.sqrt(sum((a - b) ** 2 for a, b in zip(expected, got, strict=True))) / size
+        fine = relative <= LIMIT
+        good &= fine
+        print(f"    {t['name']}: max |difference| {worst:.3g}, relative {relative:.3g}{'' if fine else '  TOO FAR'}")
+    return good
+
+
+def measure(run: Run) -> None:
+    """Prints the time of each kernel (the median of its launches) and of the region as a graph."""
+    totals: dict[str, list[float]] = {}
+    for one in run.launches:
+        run.enqueue(one)
+        took = run.driver.milliseconds(lambda one=one: run.enqueue(one), 20)
+        totals.setdefault(one[0], []).append(1000 * took)
+    for symbol, times in totals.items():
+        programs = next(p for s, _, p in run.launches if s == symbol)
+        print(f"    {symbol}: {statistics.median(times):.2f} µs × {len(times)} ({programs} programs)")
+    replay = run.graph()
+    replay()
+    times = [run.driver.milliseconds(replay, 20) for _ in range(5)]
+    print(f"    {len(run.launches)} launches as one graph: {statistics.median(times):.4f} ms (least {min(times):.4f})")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--prepare", type=Path)
+    parser.add_argument("--model", action="append")
+    parser.add_argument("--target", default="sm_90")
+    options = parser.parse_args()
+    if options.prepare:
+        prepare(options.prepare, options.model or [None], options.target)
+        return 0
+    if options.folder is None:
+        parser.error("name the prepared folder")
+    driver = Driver()
+    print(f"{driver.name}, driver {driver.version}")
+    good, seen = True, 0
+    for folder in sorted(p.parent for p in options.folder.glob("*/manifest.json")):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        kernels = Kernels(driver, folder, manifest)
+        print(f"{folder.name}: {len(kernels.functions)} kernels for {manifest['target']}")
+        for number, case in enumerate(json.loads((folder / "cases.json").read_text())):
+            region = next(r for r in manifest["regions"] if r["name"] == case["region"])
+            print(f"  {region['name']} {case['scalars']}")
+            run = Run(driver, kernels, region, case, folder)
+            run.reset()
+            run.all()
+            run.driver.sync()
+            good &= compare(run, case, number, folder)
+            measure(run)
+            run.close()
+            seen += 1
+    print("all close" if good and seen else "FAILED")
+    return 0 if good and seen else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Generated Triton source, as text, for small kernels of each shape; and how much of them a program does."""
+
+from __future__ import annotations
+
+from cpu_regions import add, at, binary, launched, lit, loop, mul, region, var
+from triton_harness import printed
+
+from vx.kernels import ir
+
+HEAD = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n@triton.jit\n"
+
+
+def source(*nests: ir.For, elems: str = "f32 f32 f32", scalars: tuple[ir.Var, ...] = ()) -> str:
+    kernel, launch = launched(nests)
+    (only,) = printed(region(elems.split(), [launch], scalars, kernels=[kernel]))[1]
+    assert only.source.startswith(HEAD)
+    return only.source.removeprefix(HEAD)
+
+
+def test_elements_of_a_run_time_length() -> None:
+    i, n = var(1), ir.Var(2, "i64", "n")
+    nest = loop(i, n, ir.Store(1, at(i), binary("*", ir.Load(0, at(i, 3), "f32"), lit(2.0, "f32"))))
+    assert source(nest, scalars=(n,)) == (
+        "def r_d0(b0, b1, block):\n"
+        "    n = tl.load(block)\n"
+        "    pid = tl.program_id(0)\n"
+        "    v1_tiles = tl.maximum((n + 511) // 512, 0)\n"
+        "    if pid >= v1_tiles:\n"
+        "        return\n"
+        "    v1 = pid.to(tl.int64) * 512 + tl.arange(0, 512).to(tl.int64)\n"
+        "    v1_in = v1 < n\n"
+        "    b0_at = tl.load(b0 + v1 + 3, mask=v1_in, other=0)\n"
+        "    tl.store(b1 + v1, b0_at * 2.0, mask=v1_in)\n"
+    )
+
+
+def test_a_product_of_a_matrix_and_a_vector() -> None:
+    i, k = var(1), var(2)
+    total = add(k, 2000, mul(ir.Load(0, at((2000, i), k), "f32"), ir.Load(1, at(k), "f32")))
+    assert source(loop(i, 8, ir.Store(2, at(i), total))) == (
+        "def r_d0(b0, b1, b2):\n"
+        "    pid = tl.program_id(0)\n"
+        "    v1 = pid.to(tl.int64) * 4 + tl.arange(0, 4).to(tl.int64)\n"
+        "    acc = tl.full([4, 1024], 0.0, tl.float32)\n"
+        "    for v20 in range(0, 2000, 1024):\n"
+        "        v2 = v20 + tl.arange(0, 1024).to(tl.int64)\n"
+        "        v2_in = (v2 < 2000)\n"
+        "        b0_at = tl.load(b0 + (2000 * v1)[:, None] + v2[None, :], mask=v2_in[None, :], other=0)\n"
+        "        b1_at = tl.load(b1 + v2, mask=v2_in, other=0)\n"
+        "        term = b0_at * b1_at[None, :]\n"
+        "        term_2 = tl.where(v2_in[None, :], term, tl.full([], 0.0, tl.float32))\n"
+        "        acc = acc + term_2\n"
+        "    total = tl.sum(acc, axis=1)\n"
+        "    tl.store(b2 + v1, total)\n"
+    )
+
+
+def test_a_matrix_product_uses_matrix_units() -> None:
+    """Of 16-bit elements with f32 sums; of f32 without rounding the factors."""
+    i, j, k = var(1), var(2), var(3)
+    loads = [ir.Load(b, at((128, v), k), "f32") for b, v in ((0, i), (1, j))]
+    wide = [ir.Cast(ir.Load(x.buffer, x.offset, "bf16"), "f32") for x in loads]
+    for factors, elem, precision in ((wide, "bf16", ""), (loads, "f32", ', input_precision="ieee"')):
+        store = ir.Store(2, at((64, i), j), add(k, 128, mul(*factors)))
+        text = source(loop(i, 64, loop(j, 64, store)), elems=f"{elem} {elem} f32")
+        assert f"acc = tl.dot(b0_at, tl.trans(b1_at), acc{precision})\n" in text
+
+
+def test_warps_meet_before_others_read() -> None:
+    """A store that another element's load may see needs all warps; neighbours at a fixed distance do not."""
+    i, k = var(1), var(2)
+    x = lambda o: ir.Load(0, o, "f32")  # noqa: E731
+    rotated = (ir.Store(0, at((2, i)), x(at((2, i), 1))), ir.Store(0, at((2, i), 1), lit(1.0, "f32")))
+    assert source(loop(i, 8, *rotated)).count("tl.debug_barrier()") == 1
+    steps = loop(k, 3, ir.Store(0, at((3, i), k), x(at((3, i)))), parallel=False)
+    assert "        tl.debug_barrier()\n" in source(loop(i, 8, steps))

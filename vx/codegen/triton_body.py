@@ -1,0 +1,256 @@
+"""Statements of kernels → Triton text.
+
+Enters: the body of one part, with its axes laid out as lanes. Leaves: lines. What differs between lanes is masked;
+what is the same in all is control flow. Where a store may be seen by another warp's load, all warps meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vx.codegen import triton_tiles as tiles
+from vx.codegen.triton_expr import Memory, Tile
+from vx.codegen.triton_private import register_tiles
+from vx.codegen.triton_reduce import Reductions
+from vx.codegen.triton_values import Mask, Val, power_of_two, spread, type_name, union, variable_of
+from vx.kernels import affine, effects, ir
+
+
+class Body(Reductions):
+    """Writes statements."""
+
+    private: Memory | None = None
+    """Where this program's share of the private memory begins; set for parts that need it."""
+    private_used: int = 0
+
+    def block(self, stmts: Sequence[ir.Stmt]) -> None:
+        """The statements, in order; a failed check masks those after it."""
+        depth = len(self.masks)
+        for stmt in stmts:
+            self.statement(stmt)
+        del self.masks[depth:]
+
+    def statement(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.Let():
+                self._let(stmt)
+            case ir.Set(var=var, value=value):
+                self.assign(self.env[var.id], self.value(value))
+            case ir.Store():
+                self._store(stmt)
+            case ir.Alloc(buffer=buffer):
+                self._alloc(buffer)
+            case ir.Check(cond=cond, message=message):
+                holds = self.bind("holds", self.value(cond))
+                self.check(holds, message)
+                self.masks.append(Mask(holds, False))
+            case ir.ArgReduce(best=best, at=at):
+                old_best, old_at = self.env[best.id], self.env[at.id]
+                new_best, new_at = self.arg_reduce(stmt, old_best, old_at)
+                new_at = self.bind("index", new_at)
+                self.assign(old_best, new_best)
+                self.assign(old_at, new_at)
+            case _:
+                self._control(stmt)
+
+    def _control(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.For(parallel=True):
+                self._parallel(stmt)
+            case ir.For():
+                self._serial(stmt)
+            case ir.While(cond=cond, body=body):
+                self._while(cond, body)
+            case ir.If(cond=cond, then=then, orelse=orelse):
+                self._if(self.value(cond), then, orelse)
+            case _:
+                raise TypeError(f"not a statement of a kernel: {stmt!r}")
+
+    # ---- scalars -------------------------------------------------------------------------------
+    def _let(self, stmt: ir.Let) -> None:
+        v = self.value(stmt.value)
+        if not stmt.mutable:
+            self.env[stmt.var.id] = v if v.constant else self.bind(stmt.var.name, v)
+            return
+        lanes = self.active_axes()
+        self.mutable.add(stmt.var.id)
+        name = self.text.fresh(stmt.var.name)
+        self.changing.add(name)
+        start = self.broadcast(v, lanes) if lanes else self.typed(v)
+        self.text.line(f"{name} = {start.text}")
+        self.env[stmt.var.id] = Val(name, stmt.var.type, lanes)
+
+    def active_axes(self) -> tuple[int, ...]:
+        """All axes that lanes lie along here."""
+        return tuple(sorted({a for v in self.env.values() for a in v.axes if a in self.lane_axes}))
+
+    def assign(self, old: Val, new: Val) -> None:
+        """Gives a mutable variable its next value in the lanes that take part."""
+        taking = self.both([m.value for m in self.masks if not m.sure or set(m.value.axes) <= set(old.axes)])
+        if taking is not None:
+            new = self.select(taking, new, old)
+        self.text.line(f"{old.text} = {self.broadcast(self.typed(new), old.axes).text}")
+
+    # ---- memory --------------------------------------------------------------------------------
+    def _alloc(self, buffer: ir.BufferId) -> None:
+        b = next(b for b in self.region.buffers if b.id == buffer)
+        if b.kind != "private":
+            return
+        assert b.length is not None
+        axes = self.active_axes()
+        if buffer in self.in_registers:
+            length = self.in_registers[buffer]
+            name = self.text.fresh(b.name)
+            own = self.axis(length)
+            self.changing.add(name)
+            self.text.line(f"{name} = tl.zeros({self.shape((*axes, own))}, {type_name(b.elem)})")
+            self.places[buffer] = Tile(name, axes, length, b.elem)
+            return
+        self.places[buffer] = self.private_memory(b, axes)
+
+    def private_memory(self, buffer: ir.Buffer, axes: tuple[int, ...]) -> Memory:
+        """A private buffer in memory: element after element, each with a value for every lane."""
+        lanes = 1
+        lane = Val("0", "i64", constant=True)
+        for a in reversed(axes):
+            here = Val(f"tl.arange(0, {self.sizes[a]}).to(tl.int64)", "i64", (a,))
+            lane = here if lane.text == "0" else self.plus(self.times(here, lanes), lane)
+            lanes *= self.sizes[a]
+        at = self.claim(buffer, lanes)
+        self.written.add(buffer.id)
+        return Memory(at, buffer.elem, lanes, None if lane.constant else self.bind("lane", lane))
+
+    def claim(self, buffer: ir.Buffer, lanes: int) -> str:
+        """A pointer to memory for `lanes` copies of a buffer."""
+        raise NotImplementedError
+
+    def _store(self, stmt: ir.Store) -> None:
+        v = self.value(stmt.value)
+        place = self.places[stmt.buffer]
+        if isinstance(place, Tile):
+            self._store_tile(place, stmt.offset, v)
+            return
+        where = self.pointer(place, stmt.offset)
+        self.before_store(stmt)
+        mask = self.active()
+        axes = union(where, v, *([mask] if mask else []))
+        target = where.text
+        if axes != where.axes:
+            target = f"tl.broadcast_to({spread(where, axes) if where.axes else where.text}, {self.shape(axes)})"
+        if place.elem == "bool" and not v.constant:
+            v = Val(f"{v.text}.to(tl.int8)" if v.text.isidentifier() else f"({v.text}).to(tl.int8)", "i8", v.axes)
+        extra = f", mask={spread(mask, axes)}" if mask is not None else ""
+        self.text.line(f"tl.store({target}, {spread(v, axes)}{extra})")
+
+    def _store_tile(self, place: Tile, offset: ir.Affine, v: Val) -> None:
+        var = variable_of(offset)
+        assert var is not None
+        old = self._tile(place, offset)
+        mask = self.active()
+        new = v if mask is None else self.select(mask, v, old)
+        self.text.line(f"{place.name} = {self.broadcast(self.typed(new), old.axes).text}")
+
+    def before_store(self, stmt: ir.Store) -> None:
+        """Others may still read what is about to change; what the store itself has just read there is safe."""
+        b, offset = stmt.buffer, stmt.offset
+        loads = [x.offset for x in affine.loads(stmt.value) if x.buffer == b]
+        loaded = self.hazards.loaded.get(b, ())
+        own = loads == [offset] and loaded == (offset,)
+        if not self.apart(self.hazards.stored.get(b, ()), offset) or not (own or self.apart(loaded, offset)):
+            self.barrier()
+        self.hazards.stored[b] = (*self.hazards.stored.get(b, ()), offset)
+
+    # ---- control flow --------------------------------------------------------------------------
+    def _parallel(self, stmt: ir.For) -> None:
+        lanes = max((self.in_registers.get(b, 1) for b in effects.allocated(stmt.body)), default=1)
+        for a in self.active_axes():
+            lanes *= self.sizes[a]
+        extent = self.extent_of(stmt.low, stmt.high)
+        size = tiles.chunk(extent, lanes, False)
+        with self.walk(stmt.var, stmt.low, stmt.high, size) as step:
+            if step.axis is not None:
+                self.lane_axes.add(step.axis)
+            self.block(stmt.body)
+            if step.axis is not None:
+                self.lane_axes.discard(step.axis)
+            if step.looped and self._private_inside(stmt.body):
+                self._meet(stmt.body)
+
+    def _private_inside(self, body: Sequence[ir.Stmt]) -> bool:
+        return bool(effects.allocated(body) - self.in_registers.keys())
+
+    def extent_of(self, low: ir.Expr, high: ir.Expr) -> int | None:
+        a, b = self.constant(low), self.constant(high)
+        return None if a is None or b is None else max(int(b.text) - int(a.text), 0)
+
+    def _serial(self, stmt: ir.For) -> None:
+        self._forget_loads(stmt.body)
+        with self.walk(stmt.var, stmt.low, stmt.high, 1):
+            self.block(stmt.body)
+            self._meet(stmt.body)
+
+    def _while(self, cond: ir.Expr, body: Sequence[ir.Stmt]) -> None:
+        going = self.text.fresh("going")
+        self._forget_loads(body)
+        first = self._still(cond, None)
+        self.text.line(f"{going} = {first.text}")
+        mine = Val(going, "bool", first.axes)
+        some = f"tl.max({going}.to(tl.int32)) != 0" if mine.axes else f"{going} != 0"
+        self.text.line(f"while {some}:")
+        with self.text.indented():
+            self.masks.append(Mask(mine, False))
+            self.block(body)
+            self._meet(body)
+            again = self._still(cond, mine)
+            self.masks.pop()
+            self.text.line(f"{going} = {again.text}")
+
+    def _still(self, cond: ir.Expr, before: Val | None) -> Val:
+        """Which lanes go on: along all axes, so that it keeps its shape."""
+        axes = self.active_axes()
+        conditions = [self.typed(self.value(cond)), *(m.value for m in self.masks)]
+        found = self.both(conditions)
+        assert found is not None
+        return self.broadcast(found, axes) if axes else found
+
+    def _meet(self, body: Sequence[ir.Stmt]) -> None:
+        """At the end of a round, if the next may touch what this one stored."""
+        stored = effects.stored(body) - self.in_registers.keys()
+        if stored & self.hazards.touched():
+            self.barrier()
+
+    def _forget_loads(self, body: Sequence[ir.Stmt]) -> None:
+        """Before a loop that changes what was loaded in front of it."""
+        if effects.stored(body) & self.hazards.touched():
+            self.barrier()
+
+    def _if(self, cond: Val, then: Sequence[ir.Stmt], orelse: Sequence[ir.Stmt]) -> None:
+        cond = self.bind("cond", cond)
+        if cond.axes:
+            self._masked(cond, then)
+            if orelse:
+                self._masked(Val(f"~{cond.text}", "bool", cond.axes), orelse)
+            return
+        before = self.hazards.copy()
+        self.text.line(f"if {cond.text}:")
+        self._branch(then)
+        after, self.hazards = self.hazards, before
+        if orelse:
+            self.text.line("else:")
+            self._branch(orelse)
+        self.hazards.join(after)
+
+    def _branch(self, stmts: Sequence[ir.Stmt]) -> None:
+        with self.text.indented():
+            start = len(self.text.lines)
+            self.block(stmts)
+            if len(self.text.lines) == start:
+                self.text.line("pass")
+
+    def _masked(self, cond: Val, stmts: Sequence[ir.Stmt]) -> None:
+        self.masks.append(Mask(cond, False))
+        self.block(stmts)
+        self.masks.pop()
+
+
+__all__ = ["Body", "power_of_two", "register_tiles"]

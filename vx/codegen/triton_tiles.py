@@ -1,0 +1,128 @@
+"""How much of a kernel one program does: a deterministic rule from the shape of the loops.
+
+Enters: a `device.Part`. Leaves: its `Tiles`. Three shapes are told apart: matrix products (two axes that meet only
+in a reduction over a product), rows (loops or reductions inside), and element-wise work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vx.codegen.triton_values import power_of_two
+from vx.kernels import affine, device, effects, ir
+
+PERSISTENT = 264
+"""Programs of a part whose number of iterations only the device knows, or that needs private memory."""
+ELEMENTS = 512
+"""Elements of element-wise work in one program."""
+CHUNK = 4096
+"""Elements of a tile that a loop walks in chunks."""
+WIDEST = 1024
+"""Columns of such a chunk."""
+ROWS = 4
+"""Rows that share a loaded vector in a product of a matrix and a vector."""
+LEAST = 16
+"""Rows, columns and depth from which matrix units can be used."""
+TILE = 64
+"""Rows and columns of a matrix product's tile."""
+DEPTH = 32
+"""Steps of the reduction that a matrix product takes at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """`axes[i]`: consecutive iterations of axis i in one program, a power of two; 1: a scalar. `warps` per program."""
+
+    axes: tuple[int, ...]
+    warps: int
+
+
+def choose(part: device.Part) -> Tiles:
+    """The tiles of one part."""
+    product = product_axes(part)
+    if product is not None:
+        return _product_tiles(part, product)
+    if not part.axes:
+        return Tiles((), 8 if _inner(part.body) else 1)
+    if _inner(part.body):
+        return _row_tiles(part)
+    return _element_tiles(part)
+
+
+def _product_tiles(part: device.Part, product: set[ir.VarId]) -> Tiles:
+    sizes = []
+    for axis in part.axes:
+        most = TILE if axis.most is None else power_of_two(axis.most)
+        sizes.append(min(max(most, LEAST), TILE) if axis.var.id in product else 1)
+    return Tiles(tuple(sizes), 4)
+
+
+def _row_tiles(part: device.Part) -> Tiles:
+    loops = [s for s in effects.statements(part.body) if isinstance(s, ir.For | ir.While | ir.ArgReduce | ir.Alloc)]
+    sizes = [1] * len(part.axes)
+    last = part.axes[-1]
+    if not loops:
+        sizes[-1] = min(ROWS, power_of_two(ROWS if last.most is None else last.most))
+    return Tiles(tuple(sizes), 4)
+
+
+def _element_tiles(part: device.Part) -> Tiles:
+    left, sizes = ELEMENTS, []
+    for axis in reversed(part.axes):
+        size = left if axis.most is None else min(left, power_of_two(axis.most))
+        sizes.append(size)
+        left //= size
+    return Tiles(tuple(reversed(sizes)), 4)
+
+
+def _inner(body: Sequence[ir.Stmt]) -> bool:
+    """Whether an iteration has loops or reductions of its own."""
+    if any(isinstance(s, ir.For | ir.While | ir.ArgReduce) for s in effects.statements(body)):
+        return True
+    return any(isinstance(e, ir.Reduce) for x in effects.all_expressions(body) for e in affine.walk(x))
+
+
+def product_axes(part: device.Part) -> set[ir.VarId] | None:
+    """Axes of the part along which a matrix product runs: both of its sides, or one if the other is a parallel loop
+    inside. None if there is no product, or one side is too short to fill a tile."""
+    axes = {a.var.id: a for a in part.axes}
+    inside = {s.var.id for s in effects.statements(part.body) if isinstance(s, ir.For) and s.parallel}
+    for left, right in _factor_pairs(part.body):
+        rows, columns = left - right, right - left
+        for a in sorted(rows & axes.keys()):
+            others = columns & axes.keys()
+            if others:
+                found = {a, max(others)}
+                return found if all(_fills(axes[v]) for v in found) else None
+            if columns & inside and _fills(axes[a]):
+                return {a}
+    return None
+
+
+def _fills(axis: device.Axis) -> bool:
+    return axis.most is None or axis.most >= LEAST // 2
+
+
+def _factor_pairs(body: Sequence[ir.Stmt]) -> Iterator[tuple[set[ir.VarId], set[ir.VarId]]]:
+    """For each product that is summed up: the variables of two of its factors, either way round."""
+    for expr in effects.all_expressions(body):
+        for e in affine.walk(expr):
+            if isinstance(e, ir.Reduce) and e.op == "add" and e.type == "f32":
+                found = [affine.variables(f) for f in factors(e.body)]
+                yield from ((a, b) for a in found for b in found if a is not b)
+
+
+def factors(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+    """What a product of floats multiplies."""
+    if isinstance(expr, ir.Binary) and expr.op == "*" and expr.type == "f32":
+        return (*factors(expr.left), *factors(expr.right))
+    return (expr,)
+
+
+def chunk(extent: int | None, lanes: int, product: bool) -> int:
+    """Iterations of an inner loop that are done together, when `lanes` elements vary along with them."""
+    if product:
+        return DEPTH if extent is None else max(LEAST, min(DEPTH, power_of_two(extent)))
+    room = max(1, CHUNK // lanes)
+    return min(room, WIDEST, WIDEST if extent is None else power_of_two(max(extent, 1)))

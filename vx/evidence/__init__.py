@@ -1,0 +1,1 @@
+"""Run records: what devices say happened, checked and set beside what was predicted."""
