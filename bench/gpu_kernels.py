@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The kernels of `programs/llama.vx`, one region at a time, on a GPU, against values computed on a CPU.
 
-    python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--target sm_90]     where vx is installed
+    python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--time MODEL]... [--target sm_90]
+                                                                                       where vx is installed
     python bench/gpu_kernels.py DIR                                                    on the GPU machine
 
 `--prepare` compiles the kernels of each model's regions, makes inputs, and lets the CPU build compute what should
-come out. The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
+come out (a model given with `--time` is only timed). The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
 the largest differences of every buffer that a region writes, the time of each kernel, and of the whole region as a
 captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
 """
@@ -26,7 +27,9 @@ PERIOD = 8191
 """Inputs repeat after so many elements, a prime, so that they need little room."""
 LIMIT = 2e-4
 """‖got − expected‖ / ‖expected‖ that is allowed in f32."""
-CODES = {"f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
+HALVES = {"f16": 2e-3, "bf16": 2e-2}
+"""The same for 16-bit elements, by type."""
+CODES = {"f32": "f", "f64": "d", "f16": "H", "bf16": "H", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I",
          "u64": "Q", "bool": "b"}  # fmt: skip
 
 
@@ -59,12 +62,10 @@ CASES = (
 )
 
 
-def prepare(folder: Path, models: list[str | None], target: str) -> None:
-    for model in models:
-        prepare_model(folder / (Path(model).name if model else "tiny"), model, target)
+TIMED = (("prefill_layer", {"l": 0, "at": 0, "m": 256}), ("step", {"p": 127, "greedy": True}))
 
 
-def prepare_model(folder: Path, model: str | None, target: str) -> None:
+def prepare_model(folder: Path, model: str | None, target: str, timed: bool) -> None:
     root = Path(__file__).resolve().parent.parent
     sys.path[:0] = [str(root), str(root / "tests" / "codegen")]
     from cpu_harness import Compiled
@@ -93,9 +94,16 @@ def prepare_model(folder: Path, model: str | None, target: str) -> None:
         (folder / "source" / f"{p.symbol}.py").write_text(p.source)
     (folder / "manifest.json").write_text(json.dumps(facts, indent=1))
     config = json.loads((Path(model or root / "models" / "tiny") / "config.json").read_text())
-    cases = prepare_cases(folder, regions, Compiled(regions), config)
+    cases = prepare_cases(folder, regions, None if timed else Compiled(regions), config)
     (folder / "cases.json").write_text(json.dumps(cases, indent=1))
     print(f"{folder}: {len(flat)} kernels, {len(cases)} cases")
+
+
+def bfloat16(x: object) -> object:
+    import numpy as np
+
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -> list[dict]:
@@ -114,19 +122,23 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -
                 made[b.name] = rng.integers(0, config["vocab_size"], n).astype(np.int32)
             else:
                 scale = 0.5 / math.sqrt(config["hidden_size"]) if b.name.startswith("w.w") else 1.0
-                made[b.name] = (scale * rng.standard_normal(n)).astype({"f32": np.float32}[b.elem])
+                x = scale * rng.standard_normal(n)
+                made[b.name] = (
+                    bfloat16(x) if b.elem == "bf16" else x.astype({"f32": np.float32, "f16": np.float16}[b.elem])
+                )
             made[b.name].tofile(folder / "data" / f"{b.name}.in")
-        return np.resize(made[b.name], count[b.name])
+        return np.resize(made[b.name], count[b.name] if compiled else 1)
 
     cases = []
-    for number, (name, scalars) in enumerate(CASES):
+    for number, (name, scalars) in enumerate(CASES if compiled else TIMED):
         region = next(r for r in regions if r.name.endswith(f"_{name}"))
         buffers = {b.id: b for b in region.buffers}
         params = [buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)]
         tensors = [input_of(b) for b in params]
         before = [t.copy() for t in tensors]
         given = [scalars[p.var.name] for p in region.params if isinstance(p, ir.ScalarParam)]
-        run_at(compiled, region, max(cpu_levels()), tensors, given)
+        if compiled:
+            run_at(compiled, region, max(cpu_levels()), tensors, given)
         outs = []
         for i, b in enumerate(params):
             changed = np.flatnonzero(before[i] != tensors[i])
@@ -135,7 +147,9 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -
                 tensors[i][first:last].tofile(folder / "data" / f"{number}_{b.name}.out")
                 outs.append([i, first, last])
         shapes = [{"name": b.name, "type": b.elem, "length": count[b.name]} for b in params]
-        cases.append({"region": region.name, "scalars": given, "tensors": shapes, "outs": outs})
+        cases.append(
+            {"region": region.name, "scalars": given, "tensors": shapes, "outs": outs, "checked": bool(compiled)}
+        )
     return cases
 
 
@@ -364,13 +378,27 @@ class Run:
             self.driver.call("cuMemFree_v2", ctypes.c_uint64(at))
 
 
+def decoded(elements: array.array, kind: str) -> array.array:
+    """16-bit floats as floats."""
+    if kind == "f16":
+        return array.array("f", struct.unpack(f"<{len(elements)}e", elements.tobytes()))
+    if kind == "bf16":
+        found = array.array("f")
+        found.frombytes(array.array("I", [x << 16 for x in elements]).tobytes())
+        return found
+    return elements
+
+
 def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
     """Prints how far each written buffer is from what the CPU computed; whether all are close."""
     good = True
+    if not case["checked"]:
+        return good
     error = struct.unpack("<i", run.driver.download(run.error, 4))[0]
     if error:
         print(f"    error word {error}: {run.region['messages'][error - 1]}")
         good = False
+    types = {t["type"] for t in case["tensors"]}
     changed = {i: (first, last) for i, first, last in case["outs"]}
     for i, t in enumerate(case["tensors"]):
         expected, got = array.array(CODES[t["type"]]), array.array(CODES[t["type"]])
@@ -384,7 +412,8 @@ def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
             continue
         expected.frombytes((folder / "data" / f"{number}_{t['name']}.out").read_bytes())
         got.frombytes(after[first:last])
-        if t["type"] not in ("f32", "f64"):
+        expected, got = decoded(expected, t["type"]), decoded(got, t["type"])
+        if t["type"][0] not in "fb" or t["type"] == "bool":
             same = expected == got
             print(f"    {t['name']}: {'equal' if same else 'DIFFERENT'}")
             good &= same
@@ -392,7 +421,7 @@ def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
         worst = max(abs(a - b) if a - b == a - b else math.inf for a, b in zip(expected, got, strict=True))
         size = math.sqrt(sum(a * a for a in expected))
         relative = math.sqrt(sum((a - b) ** 2 for a, b in zip(expected, got, strict=True))) / size
-        fine = relative <= LIMIT
+        fine = relative <= HALVES.get(t["type"], max([LIMIT, *(HALVES[e] for e in types & HALVES.keys())]))
         good &= fine
         print(f"    {t['name']}: max |difference| {worst:.3g}, relative {relative:.3g}{'' if fine else '  TOO FAR'}")
     return good
@@ -418,11 +447,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--prepare", type=Path)
-    parser.add_argument("--model", action="append")
+    parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--time", action="append", default=[])
     parser.add_argument("--target", default="sm_90")
     options = parser.parse_args()
     if options.prepare:
-        prepare(options.prepare, options.model or [None], options.target)
+        for model in options.model or ([] if options.time else [None]):
+            prepare_model(options.prepare / (Path(model).name if model else "tiny"), model, options.target, False)
+        for model in options.time:
+            prepare_model(options.prepare / Path(model).name, model, options.target, True)
         return 0
     if options.folder is None:
         parser.error("name the prepared folder")

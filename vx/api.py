@@ -76,6 +76,13 @@ class Program:
     model_dir: str | None
     diagnostics: tuple[Diagnostic, ...]
 
+    @property
+    def record(self) -> Path:
+        """The record of its admission: JSON, `vx-diagnostics-v1`."""
+        from vx.buildcache import RECORD
+
+        return self.executable.parent / RECORD
+
     def run(
         self,
         arguments: Sequence[str | bytes] = (),

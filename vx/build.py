@@ -8,6 +8,7 @@ of what they were made from (`buildcache.py`), so a second one costs nothing.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,6 +91,15 @@ class Built:
     def record(self) -> Path:
         """The record of its admission, `vx-diagnostics-v1`."""
         return self.executable.parent / buildcache.RECORD
+
+    @property
+    def extra(self) -> dict[str, Path]:
+        """What else the executable needs beside it (plugins, kernels), by its name there."""
+        folder = self.executable.parent
+        found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+        return {
+            path.relative_to(folder).as_posix(): path for path in found if path not in (self.executable, self.record)
+        }
 
 
 def parse(path: str, sources: SourceMap, reporter: Reporter) -> Module:
@@ -262,7 +272,7 @@ def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     executable = buildcache.find_build(key)
     if executable is None:
         record = _record(checked, path, options, reporter)
-        executable = _compile(texts, checked.typed.target, options.opt_level, key, record)
+        executable = _compile(texts, checked, options.opt_level, key, record)
     if uses_model and before != _model_dependencies(model_dir):
         _refuse("E9032", f"the model directory `{model_dir}` changed during the build", "build again")
     used_model = model_dir if uses_model else None
@@ -290,19 +300,32 @@ def _record(checked: Checked, path: str, options: Options, reporter: Reporter) -
     return admission_record(Check(path, machine, *found, bare=True))
 
 
-def _compile(texts: Sequence[str], target: Target, opt_level: int, key: str, record: str) -> Path:
+def _compile(texts: Sequence[str], checked: Checked, opt_level: int, key: str, record: str) -> Path:
+    from vx.artifact.identity import plan_digest, seal
     from vx.codegen.compile import compile_modules
-    from vx.codegen.link import link_executable
+    from vx.codegen.link import device_plugin, link_executable
 
+    target = checked.typed.target
     space = buildcache.workspace()
     try:
         objects = compile_modules(texts, target, opt_level)
         link_executable(objects, space.program, target)
         space.record.write_text(record, encoding="utf-8")
+        seal(space.program, machine_digest(checked.typed), plan_digest(space.record.read_bytes()))
+        if checked.host.plugin:
+            plugin = device_plugin(checked.host.plugin, target)
+            shutil.copyfile(plugin, space.folder / plugin.name)
         return buildcache.store(space, key)
     except BaseException:
         buildcache.discard(space)
         raise
+
+
+def machine_digest(typed: Typed) -> str:
+    """SHA-256 over the machine files, by their names without folders; empty if none was read."""
+    digest = buildcache.text_digest
+    files = [f"{os.path.basename(name)} {digest(typed.sources.text(name))}" for name in typed.machine.files]
+    return digest("\n".join(files)) if files else ""
 
 
 # ---- models ------------------------------------------------------------------------------------

@@ -48,8 +48,7 @@ def test_a_product_of_a_matrix_and_a_vector() -> None:
         "        b0_at = tl.load(b0 + (2000 * v1)[:, None] + v2[None, :], mask=v2_in[None, :], other=0)\n"
         "        b1_at = tl.load(b1 + v2, mask=v2_in, other=0)\n"
         "        term = b0_at * b1_at[None, :]\n"
-        "        term_2 = tl.where(v2_in[None, :], term, tl.full([], 0.0, tl.float32))\n"
-        "        acc = acc + term_2\n"
+        "        acc = acc + term\n"
         "    total = tl.sum(acc, axis=1)\n"
         "    tl.store(b2 + v1, total)\n"
     )

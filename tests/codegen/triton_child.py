@@ -33,9 +33,11 @@ class Ended(Exception):
 
 
 # ---- what the interpreter lacks ----------------------------------------------------------------
-def keep_booleans() -> None:
-    """Comparisons of scalars are booleans also after they were broadcast."""
-    original = triton_interpreter.InterpreterBuilder.binary_op
+def repair_interpreter() -> None:
+    """Comparisons of scalars are booleans also after they were broadcast; products of bf16 take its values, not
+    its bits."""
+    builder = triton_interpreter.InterpreterBuilder
+    original, dot = builder.binary_op, builder.create_dot
 
     def binary_op(self: Any, left: Any, right: Any, op: Any) -> Any:
         result = original(self, left, right, op)
@@ -43,7 +45,11 @@ def keep_booleans() -> None:
             result.dtype = tl.int1
         return result
 
-    triton_interpreter.InterpreterBuilder.binary_op = binary_op
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        wide = [self.cast_impl(x, tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b)]
+        return dot(self, *wide, *rest)
+
+    builder.binary_op, builder.create_dot = binary_op, create_dot
 
 
 class Libdevice:
@@ -175,7 +181,7 @@ class Runner:
 
 
 def main() -> None:
-    keep_booleans()
+    repair_interpreter()
     np.seterr(all="ignore")
     folder, runs = pickle.loads(Path(sys.argv[1]).read_bytes())
     modules: dict[tuple[str, ...], Any] = {}

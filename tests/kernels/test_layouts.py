@@ -21,7 +21,7 @@ from vx.kernels.interpret import Interpreter, Number
 from vx.kernels.lowering import LONGEST, View, dense_strides
 
 I, J, HIGH = ir.Var(1, "i64", "i"), ir.Var(2, "i64", "j"), ir.Var(3, "i64", "high")
-OWN, NARROW = ir.Var(4, "i32", "own"), ir.Var(5, "u8", "narrow")
+OWN, WRAPS = ir.Var(4, "i32", "own"), ir.Var(5, "u32", "wraps")
 EXTENTS = [ir.Var(10 + k, "i64", f"extent{k}") for k in range(3)]
 STRIDES = [ir.Var(20 + k, "i64", f"stride{k}") for k in range(3)]
 TENSOR, TABLE, PRIVATE = 0, 1, 2
@@ -135,7 +135,7 @@ def atoms() -> st.SearchStrategy[ir.Affine]:
     looked_up = ir.Cast(ir.Load(TABLE, i, "i32"), "i64")
     fixed = ir.Cast(ir.Load(TABLE, affine.const(3), "i32"), "i64")
     halves = [affine.of(ir.Binary(op, I, lit(2), "i64")) for op in "/%"]
-    others = [affine.of(x) for x in (looked_up, fixed, ir.Cast(OWN, "i64"), ir.Cast(NARROW, "i64"), EXTENTS[0])]
+    others = [affine.of(x) for x in (looked_up, fixed, ir.Cast(OWN, "i64"), ir.Cast(WRAPS, "i64"), EXTENTS[0])]
     return st.sampled_from([i, i, i, j, j, j, *halves, *others])
 
 
@@ -182,13 +182,13 @@ def nests(draw: st.DrawFn) -> Nest:
 def _scalars(draw: st.DrawFn) -> tuple[ir.Stmt, ...]:
     """A scalar that each iteration keeps in memory of its own, and one whose arithmetic wraps."""
     own = ir.Cast(affine.scale(affine.var(I), draw(st.sampled_from((1, -1)))), "i32")
-    factor, shift = draw(st.sampled_from((1, 64, 128, 255))), draw(st.sampled_from((0, 1, 254)))
-    scaled = ir.Binary("*", ir.Cast(I, "u8"), lit(factor, "u8"), "u8")
+    factor, shift = draw(st.sampled_from((1, 1 << 31, (1 << 32) - 1))), draw(st.sampled_from((0, 1, 2)))
+    scaled = ir.Binary("*", ir.Cast(I, "u32"), lit(factor, "u32"), "u32")
     return (
         ir.Alloc(PRIVATE),
         ir.Store(PRIVATE, affine.ZERO, own),
         ir.Let(OWN, ir.Load(PRIVATE, affine.ZERO, "i32")),
-        ir.Let(NARROW, ir.Binary("+", scaled, lit(shift, "u8"), "u8")),
+        ir.Let(WRAPS, ir.Binary("+", scaled, lit(shift, "u32"), "u32")),
     )
 
 

@@ -85,5 +85,10 @@ def test_launches_compute_what_the_region_does(seed: int, tmp_path: Path) -> Non
                 ended = None
             except Stopped as stopped:
                 ended = str(stopped)
-            results.append((ended, [] if ended else [state.buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)]))
+            results.append(
+                (
+                    ended,
+                    [] if ended else [state.buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)],
+                )
+            )
         assert repr(results[0]) == repr(results[1]), region.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -43,9 +44,20 @@ def altered(tmp_path: Path) -> Path:
     return tmp_path / "llama.vx"
 
 
-def run(program: Path, machine: Path, model: ModelInfo, prompt: str, positions: int = 16) -> vx.RunResult:
-    built = vx.compile(program, model=model.dir, machine=machine, host="default")
-    return built.run(["--ids", "--no-stop", "--role", "disagg", "--prompt-ids", prompt, "--positions", str(positions)])
+@pytest.fixture(params=["memory of this CPU", "stand-in"])
+def devices(request: pytest.FixtureRequest, two: Path) -> dict[str, str]:
+    """Two devices to build for: once as code of this CPU, once GPUs that host memory stands in for."""
+    if request.param == "stand-in":
+        return {"machine": "node-2gpu-h200", "devices": "host"}
+    return {"machine": str(two)}
+
+
+def run(
+    program: Path, devices: dict[str, str], model: ModelInfo, prompt: str, positions: int = 16, **env: str
+) -> vx.RunResult:
+    built = vx.compile(program, model=model.dir, host="default", **devices)
+    arguments = ["--ids", "--no-stop", "--role", "disagg", "--prompt-ids", prompt, "--positions", str(positions)]
+    return built.run(arguments, env=env)
 
 
 def ids(result: vx.RunResult) -> list[int]:
@@ -57,16 +69,16 @@ def text_of(prompt: list[int]) -> str:
     return ",".join(map(str, prompt))
 
 
-def test_the_tokens_are_those_of_one_device(made_untied: Made, two: Path) -> None:
+def test_the_tokens_are_those_of_one_device(made_untied: Made, devices: dict[str, str]) -> None:
     info = made_untied.load()
-    assert ids(run(LLAMA, two, info, text_of(PROMPT))) == greedy(info, PROMPT, 16)
-    assert ids(run(LLAMA, two, info, "1")) == greedy(info, [1], 16)
+    assert ids(run(LLAMA, devices, info, text_of(PROMPT))) == greedy(info, PROMPT, 16)
+    assert ids(run(LLAMA, devices, info, "1")) == greedy(info, [1], 16)
 
 
 def test_recorded_ids_after_a_handoff(
-    stories: ModelInfo, golden: dict[str, list[dict[str, object]]], two: Path
+    stories: ModelInfo, golden: dict[str, list[dict[str, object]]], devices: dict[str, str]
 ) -> None:
-    built = vx.compile(LLAMA, model=stories.dir, machine=two, host="default")
+    built = vx.compile(LLAMA, model=stories.dir, host="default", **devices)
     for case in golden["cases"]:
         arguments = ["--ids", "--no-stop", "--role", "disagg", "--prompt", str(case["prompt"]), "--positions", "256"]
         assert ids(built.run(arguments)) == case["ids"], case["prompt"]
@@ -102,18 +114,45 @@ def test_decode_cannot_read_the_cache_where_prefill_left_it(
     assert {found.code for found in refused.value.diagnostics if found.level is Level.ERROR} == {code}
 
 
-def test_without_the_handoff_the_logits_are_no_numbers(made: Made, two: Path, altered: Path) -> None:
+def test_without_the_handoff_the_logits_are_no_numbers(made: Made, devices: dict[str, str], altered: Path) -> None:
     altered.write_text(HANDOFF.sub("", LLAMA.read_text()))
-    result = run(altered, two, made.load(), text_of(PROMPT[:4]))
+    result = run(altered, devices, made.load(), text_of(PROMPT[:4]))
     assert result.status == 1
     assert result.stderr == "llama: the logits for position 5 are not finite, on device 1\n"
     assert result.stdout.split()[:4] == [str(i) for i in PROMPT[:4]]
 
 
-def test_a_handoff_that_lacks_a_layer_is_noticed(made: Made, two: Path, altered: Path) -> None:
+def test_a_handoff_that_lacks_a_layer_is_noticed(made: Made, devices: dict[str, str], altered: Path) -> None:
     text = LLAMA.read_text()
     found = HANDOFF.findall(text)
     assert len(found) == 2
     late = "".join(f"if l > 0 {{ {line.strip()} }}\n" for line in found)
     altered.write_text(text.replace("".join(found), late))
-    assert run(altered, two, made.load(), text_of(PROMPT[:4])).status == 1
+    assert run(altered, devices, made.load(), text_of(PROMPT[:4])).status == 1
+
+
+def test_evidence_of_a_handoff_between_stand_ins(made: Made, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    devices, info = {"machine": "node-2gpu-h200", "devices": "host"}, made.load()
+    assert run(LLAMA, devices, info, text_of(PROMPT), VX_TRACE=str(trace)).status == 0
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert next(event for event in events if event["event"] == "open")["tier"] == "T1"
+    regions = [event["ordinal"] for event in events if event["event"] == "dispatch"]
+    switch = regions.index(1)
+    assert set(regions[:switch]) == {0} and set(regions[switch:]) == {1}, "one switch, from prefill to decode"
+    rows = 2 * info.constants["LAYERS"] * len(PROMPT) * info.constants["KV_DIM"] * 4
+    moved = [event["bytes"] for event in events if event["event"] == "peer"]
+    assert sum(moved) == rows + 4, "the filled rows of keys and values, and one token"
+    arenas = [event["bytes"] for event in events if event["event"] == "arena"]
+    record = json.loads(vx.compile(LLAMA, model=info.dir, host="default", **devices).record.read_text())
+    sets = [row for row in record["resident_sets"] if row["role"] == "disagg"]
+    assert arenas == [row["total_bytes"] for row in sets] and len(arenas) == 2
+
+
+def test_one_device_is_all_that_a_single_role_opens(made: Made, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    built = vx.compile(LLAMA, model=made.load().dir, machine="node-2gpu-h200", host="default", devices="host")
+    assert built.run(["--ids", "--prompt-ids", "1,2"], env={"VX_TRACE": str(trace)}).status == 0
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert [event["device"] for event in events if event["event"] == "device"] == ["Device[0]"]
+    assert {event["ordinal"] for event in events if event["event"] == "dispatch"} == {0}

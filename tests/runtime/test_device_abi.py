@@ -19,6 +19,7 @@ SOURCES = device_plugin.SOURCES
 
 def test_header_is_generated() -> None:
     assert device_abi.HEADER.read_text(encoding="utf-8") == device_abi.render_header()
+    assert device_abi.FORWARDERS.read_text(encoding="utf-8") == device_abi.render_forwarders()
 
 
 def test_every_entry_is_defined() -> None:

@@ -52,6 +52,12 @@ def test_region_on_the_second_stand_in(folder: Path, tmp_path: Path) -> None:
     assert results["arena is the only drop"] and results["memory is flat"]
 
 
+def test_tensors_move_between_any_layouts(folder: Path) -> None:
+    """Host, one device, the other, host: each in every order of three dimensions, with gaps."""
+    done = run(folder, "host")
+    assert (done.returncode, done.stdout) == (0, "3 6 9 12\n"), done.stderr
+
+
 def test_a_failure_ends_the_program_with_its_place(folder: Path, tmp_path: Path) -> None:
     done = run(folder, "host", "wrong", VX_TRACE=str(tmp_path / "trace"))
     assert done.returncode == EXIT_ABORT and done.stdout == ""

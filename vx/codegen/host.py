@@ -84,6 +84,8 @@ class HostModule:
     llvm_text: str
     regions: tuple[LoweredRegion, ...]
     scratch: Mapping[RegionKey, int]
+    plugin: str
+    """The device plugin that it opens, `host` or `cuda`; empty if none."""
 
 
 def emit_host(program: Program, options: HostOptions) -> HostModule:
@@ -111,7 +113,7 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
         *bodies,
         prelude.METADATA,
     ]
-    return HostModule("\n".join(parts) + "\n", tuple(module.regions), module.scratch)
+    return HostModule("\n".join(parts) + "\n", tuple(module.regions), module.scratch, module.remote.plugin)
 
 
 def _entry(module: Module, main: str) -> list[str]:

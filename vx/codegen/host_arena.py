@@ -138,7 +138,7 @@ def enter(
     remote = host_device.role_banks(module, role)
     leaving: list[str] = []
     if remote:
-        line(f"call i32 {host_device.entry(module, 'vx_open')}(ptr {host_device.manifest_name(module, role)})")
+        line(host_device.open_devices(module, role))
         for index, device in enumerate(host_device.role_devices(module, role)):
             line(f"store i32 {index}, ptr {host_device.device_global(device)}")
         leaving.append(f"call i32 {host_device.entry(module, 'vx_close')}()")

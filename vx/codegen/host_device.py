@@ -29,7 +29,17 @@ from vx.kernels.region import (
     TensorBinding,
 )
 from vx.machine.machine import GPU_ARCHES, Machine, topology_id
-from vx.runtime.device_abi import DEVICE_ABI, STRUCTS, SYMBOLS
+from vx.runtime.abi import Entry
+from vx.runtime.device_abi import (
+    DEVICE_ABI,
+    MOVE,
+    MOVE_FROM_HOST,
+    MOVE_STRIDED,
+    MOVE_TO_HOST,
+    OPEN,
+    STRUCTS,
+    SYMBOLS,
+)
 from vx.runtime.device_abi import ENTRIES as DEVICE_ENTRIES
 from vx.sema import tree
 
@@ -85,8 +95,16 @@ def remote_devices(banks: Sequence[Bank], machine: Machine | None, stand_in: boo
 # ---- calls -------------------------------------------------------------------------------------------
 def entry(module: Module, name: str) -> str:
     """An entry of the plugin, called through its forwarder, which ends the program if it fails."""
-    declared = DEVICE_ENTRIES[name]
-    symbol = SYMBOLS[name]
+    return _declared(module, SYMBOLS[name], DEVICE_ENTRIES[name])
+
+
+def open_devices(module: Module, role: str) -> str:
+    """The call that opens the devices of a role."""
+    plugin = module.string(module.remote.plugin.encode())
+    return f"call void {_declared(module, OPEN.name, OPEN)}(ptr {plugin}, ptr {manifest_name(module, role)})"
+
+
+def _declared(module: Module, symbol: str, declared: Entry) -> str:
     params = ", ".join(ctype.llvm for _, ctype in declared.params)
     return module.declare(symbol, f"declare {declared.ret.llvm} @{symbol}({params}) nounwind")
 
@@ -99,20 +117,17 @@ def copy(fn: Emitter, target: View, into: tree.Type, source: View, of: tree.Type
         return False
     from vx.codegen.host_tensor import product, spill
 
-    sides = (1 if there is None else 0) | (2 if here is None else 0)
+    sides = (MOVE_TO_HOST if there is None else 0) | (MOVE_FROM_HOST if here is None else 0)
     size = element_bytes(source.elem)
     if target.dense and source.dense:
         count = product(fn, (*source.extents, size))
-        symbol = fn.module.declare("vx_device_move", "declare void @vx_device_move(ptr, ptr, i64, i32) nounwind")
+        symbol = _declared(fn.module, MOVE.name, MOVE)
         fn.line(f"call void {symbol}(ptr {target.data}, ptr {source.data}, i64 {count}, i32 {sides})")
         return True
     rank = len(source.extents)
     to, from_ = spill(fn, target), spill(fn, source)
     strides = [fn.at_offset(address, 8 + 8 * rank) for address in (to, from_)]
-    symbol = fn.module.declare(
-        "vx_device_move_strided",
-        "declare void @vx_device_move_strided(ptr, ptr, ptr, ptr, ptr, i32, i64, i32) nounwind",
-    )
+    symbol = _declared(fn.module, MOVE_STRIDED.name, MOVE_STRIDED)
     fn.line(
         f"call void {symbol}(ptr {target.data}, ptr {strides[0]}, ptr {source.data}, ptr {strides[1]}, "
         f"ptr {fn.at_offset(from_, 8)}, i32 {rank}, i64 {size}, i32 {sides})"

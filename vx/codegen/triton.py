@@ -61,6 +61,7 @@ def print_kernel(region: device.Region, kernel: device.Kernel) -> Printed:
 class _Printer(Body):
     def __init__(self, region: device.Region, kernel: device.Kernel) -> None:
         super().__init__(region, kernel, Text())
+        self.ready = {}
         self.buffers = {b.id: b for b in region.buffers}
         self.private_bytes = 0
         self.private_name = ""
@@ -148,6 +149,7 @@ class _Printer(Body):
     def _part(self, part: device.Part, mine: Programs, t: tiles.Tiles, pid: str, base: str) -> str:
         """One part, run by its share of the programs; where the next part's begin."""
         self.hazards = Hazards()
+        self.products = tiles.product_axes(part) is not None
         self.in_registers, full = self._registers(part, t)
         self.full = full
         counts = self._counts(part, t)

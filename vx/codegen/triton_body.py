@@ -6,13 +6,13 @@ what is the same in all is control flow. Where a store may be seen by another wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from vx.codegen import triton_tiles as tiles
 from vx.codegen.triton_expr import Memory, Tile
-from vx.codegen.triton_private import register_tiles
 from vx.codegen.triton_reduce import Reductions
-from vx.codegen.triton_values import Mask, Val, power_of_two, spread, type_name, union, variable_of
+from vx.codegen.triton_values import Mask, Val, spread, type_name, union, variable_of
 from vx.kernels import affine, effects, ir
 
 
@@ -26,9 +26,26 @@ class Body(Reductions):
     def block(self, stmts: Sequence[ir.Stmt]) -> None:
         """The statements, in order; a failed check masks those after it."""
         depth = len(self.masks)
-        for stmt in stmts:
+        for i, stmt in enumerate(stmts):
+            if isinstance(stmt, ir.Let) and not (i and isinstance(stmts[i - 1], ir.Let)):
+                self._side_by_side(stmts[i:])
             self.statement(stmt)
+        self.ready.clear()
         del self.masks[depth:]
+
+    def _side_by_side(self, stmts: Sequence[ir.Stmt]) -> None:
+        """Sums over the same range in definitions that follow each other are computed in one loop, if none of them
+        needs another's result."""
+        declared: set[ir.VarId] = set()
+        sums: list[ir.Reduce] = []
+        for stmt in itertools.takewhile(lambda s: isinstance(s, ir.Let), stmts):
+            assert isinstance(stmt, ir.Let)
+            if affine.variables(stmt.value) & declared:
+                break
+            declared.add(stmt.var.id)
+            sums += [e for e in outermost(stmt.value) if not sums or (e.low, e.high) == (sums[0].low, sums[0].high)]
+        if len(sums) > 1 and not any(self.is_product(e) for e in sums):
+            self.ready |= dict(zip(sums, self.together(sums), strict=True))
 
     def statement(self, stmt: ir.Stmt) -> None:
         match stmt:
@@ -139,6 +156,7 @@ class Body(Reductions):
             target = f"tl.broadcast_to({spread(where, axes) if where.axes else where.text}, {self.shape(axes)})"
         if place.elem == "bool" and not v.constant:
             v = Val(f"{v.text}.to(tl.int8)" if v.text.isidentifier() else f"({v.text}).to(tl.int8)", "i8", v.axes)
+        self.stores += 1
         extra = f", mask={spread(mask, axes)}" if mask is not None else ""
         self.text.line(f"tl.store({target}, {spread(v, axes)}{extra})")
 
@@ -253,4 +271,10 @@ class Body(Reductions):
         self.masks.pop()
 
 
-__all__ = ["Body", "power_of_two", "register_tiles"]
+def outermost(expr: ir.Expr) -> Iterator[ir.Reduce]:
+    """Reductions that are computed whenever the expression is."""
+    if isinstance(expr, ir.Reduce):
+        yield expr
+    elif not isinstance(expr, ir.Select | ir.Load) and not (isinstance(expr, ir.Binary) and expr.op in ("&&", "||")):
+        for child in affine.children(expr):
+            yield from outermost(child)

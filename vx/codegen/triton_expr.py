@@ -103,11 +103,17 @@ class Expressions:
         self.places: dict[ir.BufferId, Tile | Memory] = {}
         self.full: dict[ir.VarId, int] = {}
         """Loop variables that index a tile in registers, and its length."""
+        self.products = False
+        """Whether this part's tiles are those of a matrix product, which reads them more than once."""
         self.in_registers: dict[ir.BufferId, int] = {}
         """Private buffers that are tiles in registers, and their padded lengths."""
         self.lane_axes: set[AxisId] = set()
         """The axes of loops around the current statement."""
         self.masks: list[Mask] = []
+        self.stores = 0
+        """Stores and barriers so far: what was loaded from a buffer that the kernel changes is not loaded anew only
+        as long as there are no more."""
+        self.known_loads: dict[tuple[str, int, int], Val] = {}
         self.hazards = Hazards()
         self.written: set[ir.BufferId] = set()
         self.mutable: set[ir.VarId] = set()
@@ -197,10 +203,18 @@ class Expressions:
         extra = ""
         if mask is not None:
             extra = f", mask={spread(mask, where.axes)}, other=0"
-        found = f"tl.load({where.text}{extra})"
+        found = f"tl.load({where.text}{extra}{self._eviction(expr.buffer, where)})"
         if expr.type == "bool":
             found += " != 0"
-        return self.bind(self._load_name(expr.buffer), Val(found, expr.type, where.axes))
+        key = (found, self.text.scope, self.stores if expr.buffer in self.written else 0)
+        if key not in self.known_loads:
+            self.known_loads[key] = self.bind(self._load_name(expr.buffer), Val(found, expr.type, where.axes))
+        return self.known_loads[key]
+
+    def _eviction(self, buffer: ir.BufferId, where: Val) -> str:
+        """A matrix that nobody changes is read once: it should not displace what is read again."""
+        streamed = len(where.axes) > 1 and not next(b.written for b in self.region.buffers if b.id == buffer)
+        return ', eviction_policy="evict_first"' if streamed and not self.products else ""
 
     def _load_name(self, buffer: ir.BufferId) -> str:
         name = next(b.name for b in self.region.buffers if b.id == buffer)
@@ -232,6 +246,7 @@ class Expressions:
     def barrier(self) -> None:
         """All warps of the program meet, and see each other's stores."""
         self.text.line("tl.debug_barrier()")
+        self.stores += 1
         self.hazards = Hazards()
 
     # ---- indices -------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vx.codegen import triton_tiles as tiles
-from vx.codegen.triton_expr import Expressions
+from vx.codegen.triton_expr import Expressions, Memory
 from vx.codegen.triton_values import (
     HALVES,
     AxisId,
@@ -36,8 +36,21 @@ class Walk:
     looped: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A reduction being written: its accumulator's type and axes; one round's text, given the accumulator's name or
+    "" if there is only one round; the result from the accumulator."""
+
+    type: str
+    axes: tuple[AxisId, ...]
+    update: Callable[[str], Val]
+    finish: Callable[[Val], Val]
+
+
 class Reductions(Expressions):
-    """Writes loops over inner axes."""
+    """Writes loops over inner axes. `ready` are reductions computed ahead."""
+
+    ready: dict[ir.Reduce, Val]
 
     # ---- walking a range -----------------------------------------------------------------------
     @contextmanager
@@ -105,33 +118,39 @@ class Reductions(Expressions):
 
     # ---- reductions ----------------------------------------------------------------------------
     def reduced(self, expr: ir.Reduce) -> Val:
+        return self.ready[expr] if expr in self.ready else self.together([expr])[0]
+
+    def is_product(self, expr: ir.Reduce) -> bool:
+        return self._sides(expr) is not None
+
+    def together(self, exprs: Sequence[ir.Reduce]) -> list[Val]:
+        """The values of reductions over the same range, in one loop. Several must not be matrix products."""
+        first = exprs[0]
         lanes = 1
-        for a in self.axes_of(expr.body) | self.axes_of(expr.low) | self.axes_of(expr.high):
+        for a in {a for e in exprs for x in (e.body, e.low, e.high) for a in self.axes_of(x)}:
             lanes *= self.sizes[a]
-        extent = _constant_extent(self.constant(expr.low), self.constant(expr.high))
-        sides = self._sides(expr)
-        size = tiles.chunk(extent, lanes, sides is not None)
+        extent = _constant_extent(self.constant(first.low), self.constant(first.high))
+        product = self.is_product(first)
         with (
             self.text.captured() as lines,
-            self.walk(expr.var, expr.low, expr.high, size) as step,
+            self.walk(first.var, first.low, first.high, tiles.chunk(extent, lanes, product)) as step,
             self.text.captured() as inner,
         ):
-            make = self._product(expr, step) if sides is not None else self._elements(expr, step)
-        # The accumulator is declared in front of the loop, once its axes are known.
-        acc_type, axes, update, finish = make
+            write = self._product if product else self._elements
+            sums = [write(_along(e, first.var), step) for e in exprs]
         if not step.looped:
-            self.text.splice(lines)
-            self.text.splice(inner)
-            return self.bind("total", finish(update("")))
-        name = self.text.fresh("acc")
-        shape = self.shape(axes)
-        init = identity(expr.op, acc_type)
-        self.text.line(f"{name} = tl.full({shape}, {init}, {type_name(acc_type)})")
-        self.text.splice(lines)
-        self.text.splice(inner)
+            self.text.splice([*lines, *inner])
+            return [self.bind("total", s.finish(s.update(""))) for s in sums]
+        # Accumulators are declared in front of the loop, now that their axes are known.
+        names = [self.text.fresh("acc") for _ in sums]
+        for e, name, s in zip(exprs, names, sums, strict=True):
+            init = identity(e.op, s.type)
+            self.text.line(f"{name} = tl.full({self.shape(s.axes)}, {init}, {type_name(s.type)})")
+        self.text.splice([*lines, *inner])
         with self.text.indented():
-            self.text.line(f"{name} = {update(name).text}")
-        return self.bind("total", finish(Val(name, acc_type, axes)))
+            for name, s in zip(names, sums, strict=True):
+                self.text.line(f"{name} = {s.update(name).text}")
+        return [self.bind("total", s.finish(Val(n, s.type, s.axes))) for n, s in zip(names, sums, strict=True)]
 
     def constant(self, expr: ir.Expr) -> Val | None:
         """A bound that is a bare number."""
@@ -139,15 +158,13 @@ class Reductions(Expressions):
             return self.value(expr)
         return None
 
-    def _elements(
-        self, expr: ir.Reduce, step: Walk
-    ) -> tuple[str, tuple[AxisId, ...], Callable[[str], Val], Callable[[Val], Val]]:
+    def _elements(self, expr: ir.Reduce, step: Walk) -> Sum:
         """One accumulator for each lane and each iteration of a chunk."""
         wide = "f32" if expr.type in HALVES else expr.type
         body = self.bind("term", self.cast(self.value(expr.body), wide))
         lanes = union(body, *([step.mask] if step.mask else []), step.var)
         nothing = Val(identity(expr.op, wide), wide, constant=True)
-        if step.mask is not None:
+        if step.mask is not None and not self._zero_outside(expr, step):
             body = self.bind("term", self.select(step.mask, body, nothing))
         elif body.axes != lanes:
             body = self.bind("term", self.broadcast(body, lanes))
@@ -170,7 +187,25 @@ class Reductions(Expressions):
                 text += f".to({type_name(wide)})"
             return self.cast(Val(text, wide, kept), expr.type)
 
-        return wide, lanes, update, finish
+        return Sum(wide, lanes, update, finish)
+
+    def _zero_outside(self, expr: ir.Reduce, step: Walk) -> bool:
+        """Whether a term is 0 where the range has ended, because all that it multiplies is loaded as 0 there."""
+        if expr.op != "add" or step.mask is None or step.mask.axes != (step.axis,):
+            return False
+        parts = [expr.body]
+        while parts:
+            match parts.pop():
+                case ir.Load(buffer=buffer, offset=offset) if isinstance(self.places[buffer], Memory):
+                    if expr.var.id not in affine.variables(offset):
+                        return False
+                case ir.Cast(operand=operand):
+                    parts.append(operand)
+                case ir.Binary(op="*", left=left, right=right):
+                    parts += [left, right]
+                case _:
+                    return False
+        return True
 
     # ---- matrix products -----------------------------------------------------------------------
     def _sides(self, expr: ir.Reduce) -> tuple[AxisId, AxisId] | None:
@@ -191,9 +226,7 @@ class Reductions(Expressions):
         left, right = sorted(found)
         return left, right
 
-    def _product(
-        self, expr: ir.Reduce, step: Walk
-    ) -> tuple[str, tuple[AxisId, ...], Callable[[str], Val], Callable[[Val], Val]]:
+    def _product(self, expr: ir.Reduce, step: Walk) -> Sum:
         assert step.axis is not None
         sides: dict[AxisId | None, list[ir.Expr]] = {}
         for factor in tiles.factors(expr.body):
@@ -211,7 +244,7 @@ class Reductions(Expressions):
             onto = f", {acc}" if acc else ""
             return Val(f"tl.dot({pair[0].text}, tl.trans({pair[1].text}){onto}{precision})", "f32", result)
 
-        return "f32", result, update, lambda acc: acc
+        return Sum("f32", result, update, lambda acc: acc)
 
     def _side(self, factors: list[ir.Expr], axes: tuple[AxisId, ...], step: Walk) -> Val:
         """One operand, 16 bits wide if it is nothing but such elements; zero where the reduction has ended."""
@@ -279,6 +312,11 @@ class Reductions(Expressions):
         index = self.value(stmt.index)
         self.masks.pop()
         return self.select(found, high, best), self.select(found, index, at)
+
+
+def _along(expr: ir.Reduce, var: ir.Var) -> ir.Reduce:
+    """The same reduction over another variable."""
+    return replace(expr, var=var, body=affine.substitute(expr.body, {expr.var.id: var}))
 
 
 def _constant_extent(low: Val | None, high: Val | None) -> int | None:

@@ -145,6 +145,8 @@ class Text:
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     names: set[str] = field(default_factory=set)
+    scope: int = 0
+    """Changes wherever control flow enters or leaves a block."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -164,8 +166,10 @@ class Text:
     @contextmanager
     def indented(self) -> Iterator[None]:
         self.depth += 1
+        self.scope += 1
         yield
         self.depth -= 1
+        self.scope += 1
 
     @contextmanager
     def captured(self) -> Iterator[list[str]]:

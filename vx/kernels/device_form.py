@@ -304,7 +304,8 @@ class _Former:
 def _as_loops(nest: ir.Segment | device.Part) -> tuple[ir.Stmt, ...]:
     """A loop nest as the statements that it stands for."""
     body = nest.body
-    for axis in reversed(nest.axes):
+    axes: tuple[ir.Axis | device.Axis, ...] = nest.axes
+    for axis in reversed(axes):
         body = (ir.For(axis.var, axis.low, axis.high, body, True, "", NOWHERE),)
     return body
 

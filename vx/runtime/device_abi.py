@@ -299,9 +299,22 @@ SYMBOLS: Mapping[str, str] = MappingProxyType(
 parameters. A failure ends the program with the plugin's message, so that OK and addresses are all that comes back;
 but `vx_device_launch` gives its status, which a record function returns: the region is ended properly first."""
 
+MOVE_TO_HOST = 1
+"""In `sides` of the moves below: the target is memory of the host."""
+MOVE_FROM_HOST = 2
+"""The source is memory of the host."""
+
+_STRIDES = CType("const int64_t *", "ptr", "")
+
 OPEN: Entry = _entry("vx_device_open", VOID, "Opens `libvx_<plugin>.so` beside the executable, and it with the "
                      "manifest; the manifest's `sink` becomes the trace, if there is one. Once for each role.",
                      plugin=STR, manifest=_pointer("vx_manifest"))  # fmt: skip
+
+MOVE: Entry = _entry("vx_device_move", VOID, "Copies a tensor without gaps. Where a side is the host's, its memory may be read "
+                     "and written when this returns.", target=OUT, source=IN, bytes=I64, sides=I32)  # fmt: skip
+MOVE_STRIDED: Entry = _entry("vx_device_move_strided", VOID, "As vx_device_move, between layouts; strides in elements.",
+                             target=OUT, target_strides=_STRIDES, source=IN, source_strides=_STRIDES, extents=_STRIDES,
+                             rank=I32, elem_bytes=I64, sides=I32)  # fmt: skip
 
 _TOP = """\
 /* The contract between compiled programs and device plugins. Written by `python -m vx.runtime.device_abi`: edit
@@ -392,7 +405,8 @@ def render_forwarders() -> str:
     names = [f'    {{"{e.name}", offsetof(Plugin, {e.name})}},' for e in LOWERED]
     forwarded = [e for e in LOWERED if e.name in SYMBOLS]
     prototypes = [f"{_declare(e.ret, SYMBOLS[e.name])}({_signature(e)});" for e in forwarded]
-    prototypes.append(f"{_declare(OPEN.ret, OPEN.name)}({_signature(OPEN)});")
+    prototypes += [f"{_declare(e.ret, e.name)}({_signature(e)});" for e in (OPEN, MOVE, MOVE_STRIDED)]
+    prototypes += ["", f"enum {{ VX_MOVE_TO_HOST = {MOVE_TO_HOST}, VX_MOVE_FROM_HOST = {MOVE_FROM_HOST} }};"]
     forwards = [_forward(entry) for entry in forwarded]
     lines = [_FORWARD_TOP, "typedef struct {", *table, "} Plugin;", "", "static Plugin plugin;", ""]
     lines += ["static const struct {", "    const char *name;", "    size_t at;", "} MEMBERS[] = {", *names, "};", ""]

@@ -64,3 +64,70 @@ void vx_device_open(const char *name, const vx_manifest *manifest) {
     own.sink = vx_trace_enabled() ? to_trace : NULL;
     check(plugin.vx_open(&own));
 }
+
+/* ---- tensors --------------------------------------------------------------------------------------- */
+/* The host goes on only when it may touch its side again: to read what came, or to overwrite what was sent. */
+static void settle(const void *target, int64_t target_bytes, const void *source, int64_t source_bytes, int32_t sides) {
+    if (sides & VX_MOVE_TO_HOST) vx_device_access(target, target_bytes, 1);
+    if (sides & VX_MOVE_FROM_HOST) vx_device_access(source, source_bytes, 1);
+}
+
+void vx_device_move(void *target, const void *source, int64_t bytes, int32_t sides) {
+    if (bytes <= 0) return;
+    vx_device_copy(target, source, bytes);
+    settle(target, bytes, source, bytes, sides);
+}
+
+/* Strides in bytes; the elements of the dimensions from `rank` on are one run on both sides. */
+typedef struct {
+    int64_t extents[VX_MAX_RANK], target[VX_MAX_RANK], source[VX_MAX_RANK], run;
+    int32_t rank;
+    bool rows; /* the driver may copy many at once */
+} Shape;
+
+static bool on_one_device(const void *target, const void *source) {
+    int32_t there, here;
+    vx_device_owner(target, &there);
+    vx_device_owner(source, &here);
+    return there == here;
+}
+
+static void move_level(char *target, const char *source, const Shape *s, int32_t level) {
+    if (level == s->rank) {
+        vx_device_copy(target, source, s->run);
+        return;
+    }
+    int64_t count = s->extents[level], t = s->target[level], f = s->source[level];
+    if (level == s->rank - 1 && s->rows && t >= s->run && f >= s->run) {
+        vx_device_copy_rows(target, t, source, f, s->run, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) move_level(target + i * t, source + i * f, s, level + 1);
+}
+
+static int64_t reach(const Shape *s, const int64_t *strides) {
+    int64_t bytes = s->run;
+    for (int32_t i = 0; i < s->rank; i++) bytes += (s->extents[i] - 1) * strides[i];
+    return bytes;
+}
+
+void vx_device_move_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides,
+                            const int64_t *extents, int32_t rank, int64_t elem_bytes, int32_t sides) {
+    Shape s = {.run = elem_bytes, .rank = rank};
+    if (rank < 0 || rank > VX_MAX_RANK) vx_fail("devices: a tensor of rank %d; at most %d", rank, VX_MAX_RANK);
+    for (int32_t i = 0; i < rank; i++) {
+        if (extents[i] <= 0) return;
+        s.extents[i] = extents[i];
+        s.target[i] = target_strides[i] * elem_bytes;
+        s.source[i] = source_strides[i] * elem_bytes;
+    }
+    while (s.rank > 0) {
+        int32_t last = s.rank - 1;
+        if (s.extents[last] > 1 && (s.target[last] != s.run || s.source[last] != s.run)) break;
+        s.run *= s.extents[last];
+        s.rank--;
+    }
+    s.rows = sides != 0 || on_one_device(target, source);
+    move_level(target, source, &s, 0);
+    settle(target, reach(&s, s.target), source, reach(&s, s.source), sides);
+}

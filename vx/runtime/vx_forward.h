@@ -96,6 +96,10 @@ int32_t vx_device_memory_of(int32_t device, vx_memory *figures);
 int32_t vx_device_traffic_of(int32_t device, vx_traffic *figures);
 int32_t vx_device_owner(const void *address, int32_t *ordinal);
 void vx_device_open(const char *plugin, const vx_manifest *manifest);
+void vx_device_move(void *target, const void *source, int64_t bytes, int32_t sides);
+void vx_device_move_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides, const int64_t *extents, int32_t rank, int64_t elem_bytes, int32_t sides);
+
+enum { VX_MOVE_TO_HOST = 1, VX_MOVE_FROM_HOST = 2 };
 
 int32_t vx_device_close(void) { return check(plugin.vx_close()); }
 void *vx_device_tile(int32_t arena, int64_t offset, int64_t bytes) { return check_address(plugin.vx_tile(arena, offset, bytes)); }

@@ -65,6 +65,20 @@ def test_alloc_dispatch_await_read_free(pair: Pair) -> None:
         plugin.plugin_free(tile, 500)
 
 
+def test_a_released_future_stays_refused(pair: Pair) -> None:
+    """Also when its place has been given to another one."""
+    plugin, _, _, _ = pair
+    tile = plugin.plugin_alloc_and_transfer(64, None, 500, 1)
+    arguments = (memref(tile, [4], [1]), F32_RANK1), (c_int32(4), 4), (c_float(1), 6)
+    old = dispatch(plugin, "add abi=1 topo=500", *arguments)
+    plugin.plugin_release_future(old)
+    new = dispatch(plugin, "add abi=1 topo=500", *arguments)
+    assert old & 0xFFFFFFFF == new & 0xFFFFFFFF
+    with pytest.raises(Refused, match="released already"):
+        plugin.plugin_await_future(old)
+    plugin.plugin_await_future(new)
+
+
 def test_windows_are_what_the_plan_admits(pair: Pair) -> None:
     """4096 bytes on Device[1]: blocks are of 256, freed ones are used again, more is refused."""
     plugin, _, _, second = pair

@@ -55,6 +55,51 @@ def test_readers_do_not_wait_for_readers(pair: Pair, fake: ctypes.CDLL) -> None:
     assert fake.fake_calls(b"cuStreamWaitEvent") == 2, "a writer waits for both readers"
 
 
+def test_no_queue_waits_twice(pair: Pair, fake: ctypes.CDLL) -> None:
+    """For the latest of another queue only, and once for each of them."""
+    plugin, _, first, _ = pair
+    pinned = plugin.pin(64)
+    ctypes.memset(pinned, 0, 64)
+    for _ in range(3):
+        plugin.copy(first, pinned, 16)
+        plugin.copy(first + 16, pinned, 32)
+    fake.fake_reset()
+    plugin.run(0, 0, add_params(first, 4), (first, 64, True))
+    assert fake.fake_calls(b"cuStreamWaitEvent") == 1
+    plugin.run(0, 0, add_params(first, 8), (first, 32, True))
+    assert fake.fake_calls(b"cuStreamWaitEvent") == 1
+
+
+def test_old_work_is_forgotten_first(pair: Pair) -> None:
+    """A region that is repeated for ever, between copies that differ: the host waits for the oldest of them, and never
+    for what it has just issued."""
+    plugin, _, first, _ = pair
+    pinned = plugin.pin(8192)
+    plugin.copy(first, bytes(16), 16)
+    for i in range(2000):
+        plugin.run(0, 0, add_params(first, 4), (first, 16, True))
+        plugin.copy(pinned + 16 * (i % 500), first + 64, 4)
+        plugin.copy(first + 128, pinned + 16 * (i % 500) + 4, 4)
+    last = pinned + 16 * (1999 % 500) + 8
+    plugin.copy(last, first, 4)
+    assert c_float.from_address(last).value != 2000, "everything was waited for"
+    plugin.access(last, 4, 0)
+    assert c_float.from_address(last).value == 2000
+
+
+def test_set_waits_for_who_reads(pair: Pair) -> None:
+    plugin, _, first, _ = pair
+    pinned = plugin.pin(64)
+    plugin.set(first, b"\1" * 16, 16)
+    plugin.copy(pinned, first, 16)
+    plugin.set(first, b"\2" * 8, 8)
+    plugin.copy(first + 4, pinned + 32, 8)
+    plugin.access(pinned + 32, 8, 1)  # makes the fake do the second set before anything that it does not wait for
+    plugin.sync()
+    assert ctypes.string_at(pinned, 16) == b"\1" * 16
+    assert plugin.read(first, 4) == b"\2" * 4
+
+
 def test_host_waits_exactly_for_what_it_touches(pair: Pair, fake: ctypes.CDLL) -> None:
     plugin, _, first, _ = pair
     pinned = plugin.pin(64)
@@ -166,6 +211,9 @@ def test_weights_need_staging_and_host_memory(plugin: Plugin, world: World) -> N
 def test_set(pair: Pair) -> None:
     """More writes than there are slots, each in order with the regions; the value is read at once."""
     plugin, _, first, _ = pair
+    for i in range(200):
+        plugin.set(first + 1024 + 4 * i, bytes(c_float(i)), 4)
+    assert plugin.read(first + 1024, 800) == b"".join(bytes(c_float(i)) for i in range(200))
     for i in range(200):
         value = (c_float * 4)(*[float(i)] * 4)
         plugin.set(first, value, 16)

@@ -42,6 +42,21 @@ def test_more_graphs_than_are_kept(pair: Pair, fake: ctypes.CDLL) -> None:
     assert plugin.read(first, 400) == bytes(c_float(2)) * 100
 
 
+def test_the_graph_that_was_used_last_is_kept(pair: Pair) -> None:
+    """One that every other step needs is recorded once, however many come between."""
+    plugin, _, first, _ = pair
+    plugin.copy(first, bytes(4096), 4096)
+    for i in range(1, 200):
+        plugin.run(0, 0, add_params(first, 1), (first, 4096, True))
+        plugin.run(0, 0, add_params(first + 4 * i, 1), (first, 4096, True))
+    assert plugin.traffic().graphs == 200
+    assert plugin.read(first, 8) == bytes(c_float(199)) + bytes(c_float(1))
+
+
+def test_a_file_is_loaded_once(pair: Pair, fake: ctypes.CDLL) -> None:
+    assert fake.fake_alive(b"module") == 2, "two devices, one file for both kernels"
+
+
 def test_a_region_that_is_no_graph(plugin: Plugin, world: World) -> None:
     world.fake_file(("add", "add"))
     calls: list[int] = []

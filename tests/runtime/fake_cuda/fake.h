@@ -53,6 +53,7 @@ typedef struct Op {
     unsigned char value;
     int behaviour;
     uint64_t args[PARAMS];
+    const void *graph; /* that launched it */
     struct Stream *other; /* OP_WAIT: until `other` has done operation `until` */
     uint64_t until;
 } Op;
@@ -97,6 +98,7 @@ int fake_setting(const char *name, int otherwise);
 int fake_append(Stream *s, Op op);
 void fake_run(Stream *s, uint64_t until);
 bool fake_pending(const char *memory, size_t bytes);
+bool fake_pending_graph(const void *graph);
 void fake_execute(const Op *op);
 void fake_run_kernel(const Op *op);
 Stream *fake_streams(void);

@@ -271,6 +271,7 @@ int cuGraphDestroy(Graph *graph) {
 
 int cuGraphExecDestroy(Graph *exec) {
     CALL;
+    if (fake_pending_graph(exec)) return fake_violation(INVALID_HANDLE, "a graph destroyed while it runs");
     return drop(exec, EXEC, "exec");
 }
 
@@ -289,6 +290,10 @@ int cuGraphLaunch(Graph *exec, Stream *stream) {
     CALL;
     NO_CAPTURE;
     CHECK(check_exec(exec, stream));
-    for (const Op *op = exec->ops; op; op = op->next) fake_append(stream, *op);
+    for (const Op *op = exec->ops; op; op = op->next) {
+        Op mine = *op;
+        mine.graph = exec;
+        fake_append(stream, mine);
+    }
     return SUCCESS;
 }

@@ -60,6 +60,13 @@ bool fake_pending(const char *memory, size_t bytes) {
     return false;
 }
 
+bool fake_pending_graph(const void *graph) {
+    for (Stream *s = streams; s; s = s->next)
+        for (Op *op = s->first; op; op = op->next)
+            if (op->graph == graph) return true;
+    return false;
+}
+
 int fake_append(Stream *s, Op op) {
     Op *kept = malloc(sizeof *kept);
     *kept = op;

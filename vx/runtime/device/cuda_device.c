@@ -85,8 +85,7 @@ int drv_close(int32_t device) {
 int drv_selected(int32_t device, int32_t *ordinal) {
     Cuda *c;
     TRY(cuda_enter(device, &c));
-    *ordinal = c->ordinal;
-    return VX_DEVICE_OK;
+    return cuda_check(cu.cuCtxGetDevice(ordinal), "reading the selected device back");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------- */

@@ -114,11 +114,7 @@ static int open_device(int32_t i) {
     d->declared = &vxd.manifest->devices[i];
     d->free_warm = -1;
     TRY(drv_open(i, d->declared->ordinal, &d->facts));
-    TRY(drv_selected(i, &d->ordinal));
-    if (d->ordinal != d->declared->ordinal)
-        return vxd_fail(VX_DEVICE_DRIVER, "%s is device %d, but the driver has selected %d", d->declared->name,
-                        d->declared->ordinal, d->ordinal);
-    return VX_DEVICE_OK;
+    return drv_selected(i, &d->ordinal);
 }
 
 static int take_arena(int32_t i) {

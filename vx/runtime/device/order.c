@@ -13,6 +13,7 @@ typedef struct {
     Lane lane;
     bool marked; /* its event is recorded */
     bool done;
+    bool held; /* somebody has its serial */
     uint64_t waited; /* queues that wait for it already */
     vx_touch *touches;
     int64_t count, room;
@@ -139,17 +140,22 @@ static int keep(Work *w, const vx_touch *touches, int64_t count) {
 
 int vxd_order_after(int32_t device, Lane lane, const vx_touch *touches, int64_t count, uint64_t *serial) {
     Work *w = latest(device, lane);
-    if (!w || !same(w, touches, count)) {
+    bool again = w && same(w, touches, count);
+    if (!again || w->serial != next - 1) {
+        if (again && !w->held) w->done = true; /* whoever would wait for it waits for its repetition */
+        retire();
         TRY(make_room());
         w = work_at(next);
         TRY(keep(w, touches, count));
         w->serial = next++;
         w->device = device;
         w->lane = lane;
+        w->held = false;
         last[device][lane] = w->serial;
     }
     w->marked = w->done = false;
     w->waited = 0;
+    w->held = w->held || serial;
     if (serial) *serial = w->serial;
     return VX_DEVICE_OK;
 }
