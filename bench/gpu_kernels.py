@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The kernels of `programs/llama.vx`, one region at a time, on a GPU, against values computed on a CPU.
 
-    python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--time MODEL]... [--target sm_90]
+    python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--time MODEL]... [--random N]
+                                              [--dependent] [--target sm_90]
                                                                                        where vx is installed
     python bench/gpu_kernels.py DIR                                                    on the GPU machine
 
 `--prepare` compiles the kernels of each model's regions, makes inputs, and lets the CPU build compute what should
-come out (a model given with `--time` is only timed). The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
+come out (a model given with `--time` is only timed; `--random` adds N random regions, to be exact). The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
 the largest differences of every buffer that a region writes, the time of each kernel, and of the whole region as a
 captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
 """
@@ -23,6 +24,7 @@ import struct
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 PERIOD = 8191
 """Inputs repeat after so many elements, a prime, so that they need little room."""
 LIMIT = 2e-4
@@ -65,24 +67,70 @@ CASES = (
 TIMED = (("prefill_layer", {"l": 0, "at": 0, "m": 256}), ("step", {"p": 127, "greedy": True}))
 
 
-def prepare_model(folder: Path, model: str | None, target: str, timed: bool) -> None:
-    root = Path(__file__).resolve().parent.parent
-    sys.path[:0] = [str(root), str(root / "tests" / "codegen")]
+def prepare_model(folder: Path, model: str | None, target: str, timed: bool, dependent: bool) -> None:
+    if dependent:
+        folder = folder.with_name(f"{folder.name}-dependent")
     from cpu_harness import Compiled
 
     from vx import build
-    from vx.codegen.triton import print_kernel
-    from vx.codegen.triton_compile import compile_kernels
-    from vx.codegen.triton_manifest import manifest
     from vx.diagnostics.report import Reporter
     from vx.diagnostics.source import SourceMap
-    from vx.kernels.device_form import device_region
     from vx.options import Options
 
     options = Options(model=model)
-    regions = list(build.check(str(root / "programs" / "llama.vx"), options, SourceMap(), Reporter()).regions)
+    regions = list(build.check(str(ROOT / "programs" / "llama.vx"), options, SourceMap(), Reporter()).regions)
+    prepare_kernels(folder, regions, target, dependent)
+    config = json.loads((Path(model or ROOT / "models" / "tiny") / "config.json").read_text())
+    cases = prepare_cases(folder, regions, None if timed else Compiled(regions), config)
+    (folder / "cases.json").write_text(json.dumps(cases, indent=1))
+    print(f"{folder}: {len(regions)} regions, {len(cases)} cases")
+
+
+def prepare_random(folder: Path, count: int, target: str) -> None:
+    """Random regions, whose results are small whole numbers and so exact."""
+    from dataclasses import replace
+    from random import Random
+
+    import numpy as np
+    from cpu_harness import Compiled, cpu_levels, run_at
+    from test_cpu_random import ELEMS, OUT, OUT_INT, SCALARS, SIZE, Writer
+
+    regions = [replace(Writer(Random(seed)).region(), name=f"random_{seed}") for seed in range(count)]
+    prepare_kernels(folder, regions, target)
+    compiled = Compiled(regions)
+    rng = np.random.default_rng(1)
+    floats, ints = rng.integers(-4, 5, SIZE).astype(np.float32), rng.integers(-50, 50, SIZE).astype(np.int32)
+    given = [
+        floats,
+        ints,
+        rng.integers(0, SIZE, SIZE).astype(np.int32),
+        np.zeros(SIZE, np.float32),
+        np.zeros(SIZE, np.int32),
+    ]
+    cases = []
+    for i, values in enumerate(given):
+        values.tofile(folder / "data" / f"{i}.in")
+    for number, region in enumerate(regions):
+        tensors, scalars = [a.copy() for a in given], [value for _, value in SCALARS]
+        run_at(compiled, region, max(cpu_levels()), tensors, scalars)
+        for i in (OUT, OUT_INT):
+            tensors[i].tofile(folder / "data" / f"{number}_{i}.out")
+        shapes = [{"name": f"{i}", "type": e, "length": SIZE, "in": f"{i}.in"} for i, e in enumerate(ELEMS)]
+        outs = [[i, 0, SIZE] for i in (OUT, OUT_INT)]
+        cases.append({"region": region.name, "scalars": scalars, "tensors": shapes, "outs": outs, "checked": True})
+    (folder / "cases.json").write_text(json.dumps(cases, indent=1))
+    print(f"{folder}: {len(regions)} regions")
+
+
+def prepare_kernels(folder: Path, regions: list, target: str, dependent: bool = False) -> None:
+    """The folder's kernels, their sources and the manifest."""
+    from vx.codegen.triton import print_kernel
+    from vx.codegen.triton_compile import compile_kernels
+    from vx.codegen.triton_manifest import manifest
+    from vx.kernels.device_form import device_region
+
     launched = [device_region(r) for r in regions]
-    printed = [[print_kernel(d, k) for k in d.kernels] for d in launched]
+    printed = [[print_kernel(d, k, dependent) for k in d.kernels] for d in launched]
     flat = [p for group in printed for p in group]
     binaries = {b.symbol: b for b in compile_kernels(flat, target)}
     facts = manifest(list(zip(launched, printed, strict=True)), binaries, target)
@@ -93,10 +141,6 @@ def prepare_model(folder: Path, model: str | None, target: str, timed: bool) -> 
         (folder / "kernels" / kernel["file"]).write_bytes(binaries[p.symbol].image)
         (folder / "source" / f"{p.symbol}.py").write_text(p.source)
     (folder / "manifest.json").write_text(json.dumps(facts, indent=1))
-    config = json.loads((Path(model or root / "models" / "tiny") / "config.json").read_text())
-    cases = prepare_cases(folder, regions, None if timed else Compiled(regions), config)
-    (folder / "cases.json").write_text(json.dumps(cases, indent=1))
-    print(f"{folder}: {len(flat)} kernels, {len(cases)} cases")
 
 
 def bfloat16(x: object) -> object:
@@ -116,18 +160,19 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -
     rng = np.random.default_rng(1)
 
     def input_of(b: ir.Buffer) -> np.ndarray:
-        if b.name not in made:
+        name = f"{b.name}.{b.elem}"
+        if name not in made:
             n = min(PERIOD, count[b.name])
             if b.elem == "i32":
-                made[b.name] = rng.integers(0, config["vocab_size"], n).astype(np.int32)
+                made[name] = rng.integers(0, config["vocab_size"], n).astype(np.int32)
             else:
                 scale = 0.5 / math.sqrt(config["hidden_size"]) if b.name.startswith("w.w") else 1.0
                 x = scale * rng.standard_normal(n)
-                made[b.name] = (
+                made[name] = (
                     bfloat16(x) if b.elem == "bf16" else x.astype({"f32": np.float32, "f16": np.float16}[b.elem])
                 )
-            made[b.name].tofile(folder / "data" / f"{b.name}.in")
-        return np.resize(made[b.name], count[b.name] if compiled else 1)
+            made[name].tofile(folder / "data" / f"{name}.in")
+        return np.resize(made[name], count[b.name] if compiled else 1)
 
     cases = []
     for number, (name, scalars) in enumerate(CASES if compiled else TIMED):
@@ -146,7 +191,9 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -
                 first, last = int(changed[0]), int(changed[-1]) + 1
                 tensors[i][first:last].tofile(folder / "data" / f"{number}_{b.name}.out")
                 outs.append([i, first, last])
-        shapes = [{"name": b.name, "type": b.elem, "length": count[b.name]} for b in params]
+        shapes = [
+            {"name": b.name, "type": b.elem, "length": count[b.name], "in": f"{b.name}.{b.elem}.in"} for b in params
+        ]
         cases.append(
             {"region": region.name, "scalars": given, "tensors": shapes, "outs": outs, "checked": bool(compiled)}
         )
@@ -261,6 +308,24 @@ def evaluate(text: str, names: dict[str, int]) -> int:
     return stack[0]
 
 
+class LaunchAttribute(ctypes.Structure):
+    """6: programmatic stream serialization, allowed or not."""
+
+    _fields_ = (
+        ("id", ctypes.c_int),
+        ("pad", ctypes.c_char * 4),
+        ("allowed", ctypes.c_int),
+        ("rest", ctypes.c_char * 60),
+    )
+
+
+class LaunchConfig(ctypes.Structure):
+    _fields_ = (
+        *((f"grid_{a}", ctypes.c_uint) for a in "xyz"), *((f"block_{a}", ctypes.c_uint) for a in "xyz"),
+        ("shared", ctypes.c_uint), ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint),
+    )  # fmt: skip
+
+
 class Kernels:
     """The loaded kernels of one folder."""
 
@@ -292,7 +357,7 @@ class Run:
         self.inputs = []
         tensors = []
         for t in case["tensors"]:
-            pattern = (folder / "data" / f"{t['name']}.in").read_bytes()
+            pattern = (folder / "data" / t["in"]).read_bytes()
             size = t["length"] * array.array(CODES[t["type"]]).itemsize
             data = (pattern * (size // len(pattern) + 1))[:size]
             tensors.append(driver.alloc(size))
@@ -355,7 +420,14 @@ class Run:
         self.launches.append((step["kernel"], [pointers, facts], programs))
 
     def enqueue(self, one: tuple[str, list[object], int]) -> None:
+        """The first launch of a region waits for all before it; others that are made for it may overlap."""
         symbol, (pointers, facts), programs = one
+        if facts["dependent"] and one is not self.launches[0]:
+            attribute = LaunchAttribute(6, b"", 1)
+            how = LaunchConfig(programs, 1, 1, facts["threads"], 1, 1, facts["shared"], self.driver.stream,
+                               ctypes.addressof(attribute), 1)  # fmt: skip
+            self.driver.call("cuLaunchKernelEx", ctypes.byref(how), self.kernels.functions[symbol], pointers, None)
+            return
         self.driver.call("cuLaunchKernel", self.kernels.functions[symbol], programs, 1, 1, facts["threads"], 1, 1,
                          facts["shared"], self.driver.stream, pointers, None)  # fmt: skip
 
@@ -420,7 +492,7 @@ def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
             continue
         worst = max(abs(a - b) if a - b == a - b else math.inf for a, b in zip(expected, got, strict=True))
         size = math.sqrt(sum(a * a for a in expected))
-        relative = math.sqrt(sum((a - b) ** 2 for a, b in zip(expected, got, strict=True))) / size
+        relative = math.sqrt(sum((a - b) ** 2 for a, b in zip(expected, got, strict=True))) / (size or 1.0)
         fine = relative <= HALVES.get(t["type"], max([LIMIT, *(HALVES[e] for e in types & HALVES.keys())]))
         good &= fine
         print(f"    {t['name']}: max |difference| {worst:.3g}, relative {relative:.3g}{'' if fine else '  TOO FAR'}")
@@ -449,13 +521,19 @@ def main() -> int:
     parser.add_argument("--prepare", type=Path)
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("--time", action="append", default=[])
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--dependent", action="store_true", help="kernels that overlap with the launch before them")
     parser.add_argument("--target", default="sm_90")
     options = parser.parse_args()
     if options.prepare:
+        sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "codegen")]
+        if options.random:
+            prepare_random(options.prepare / "random", options.random, options.target)
         for model in options.model or ([] if options.time else [None]):
-            prepare_model(options.prepare / (Path(model).name if model else "tiny"), model, options.target, False)
+            name = Path(model).name if model else "tiny"
+            prepare_model(options.prepare / name, model, options.target, False, options.dependent)
         for model in options.time:
-            prepare_model(options.prepare / Path(model).name, model, options.target, True)
+            prepare_model(options.prepare / Path(model).name, model, options.target, True, options.dependent)
         return 0
     if options.folder is None:
         parser.error("name the prepared folder")

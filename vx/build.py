@@ -23,6 +23,7 @@ from vx.options import Options
 if TYPE_CHECKING:
     from vx.admission.plan import Plan
     from vx.codegen.host import HostModule
+    from vx.codegen.host_manifest import KernelFile
     from vx.codegen.host_module import HostOptions, LowerRegion, ModelTable
     from vx.codegen.target import Target
     from vx.diagnostics.report import Diagnostic, Reporter
@@ -161,7 +162,8 @@ def _admitted(
     lower = _remembering(partial(lower_region, where=typed.where, strict_index=options.strict_index))
     settings = HostOptions(lower, typed.sources, options.strict_index, _model_table(typed), typed.machine)
     with _reported(reporter):
-        limits = Limits(options.reserved(), emit_host(program, settings).scratch)
+        first = emit_host(program, settings)
+    limits = Limits(options.reserved(), first.scratch, first.control)
     names = roles(program) if role is None else (role,)
     plans = tuple(admit(program, typed.machine, reporter, name, limits) for name in names)
     return plans, replace(settings, plans=plans, stand_in=options.devices == "host")
@@ -211,8 +213,16 @@ def require_admitted(checked: Checked, reporter: Reporter) -> None:
     reporter.abort_if_errors()
 
 
-def translate(checked: Checked, reporter: Reporter) -> list[str]:
-    """The LLVM modules of a program: host code, then, if there are any, its regions.
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The LLVM modules of a program: host code, then, if there are any, its regions; and its GPU kernels, compiled."""
+
+    texts: list[str]
+    kernels: Sequence[KernelFile] = ()
+
+
+def translate(checked: Checked, reporter: Reporter) -> Translation:
+    """Generate code for a program.
 
     Raises `CompileError` if code is placed where it cannot be generated for, or the model has no weights.
     """
@@ -225,7 +235,21 @@ def translate(checked: Checked, reporter: Reporter) -> list[str]:
     reporter.abort_if_errors()
     with _reported(reporter), recursion_room():
         _require_weights(typed)
-        return [checked.host.llvm_text, *_region_modules(checked.regions, typed.target)]
+        regions = [lowered.region for lowered in checked.host.host_regions]
+        kernels, tables = _kernels(checked.host)
+        texts = [checked.host.llvm_text, *tables, *_region_modules(regions, typed.target)]
+    return Translation(texts, kernels)
+
+
+def _kernels(host: HostModule) -> tuple[Sequence[KernelFile], list[str]]:
+    """The kernels of a program for a GPU, and the module with their table. Raises `CompileError` (E9037)."""
+    if host.remote.plugin != "cuda":
+        return (), []
+    from vx.codegen.gpu import compiled
+    from vx.codegen.host_manifest import kernel_table
+
+    kernels, min_driver = compiled([found.gpu for found in host.device_regions if found.gpu], host.remote.isa)
+    return kernels, [kernel_table(kernels, min_driver)]
 
 
 def _region_modules(regions: Sequence[Region], target: Target) -> list[str]:
@@ -268,11 +292,11 @@ def build(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
     uses_model = checked.typed.model is not None
     dependencies = [*_source_dependencies(checked.typed, sources), *(before if uses_model else ())]
     key = buildcache.build_key(options, dependencies, compiler)
-    texts = translate(checked, reporter)
+    translation = translate(checked, reporter)
     executable = buildcache.find_build(key)
     if executable is None:
         record = _record(checked, path, options, reporter)
-        executable = _compile(texts, checked, options.opt_level, key, record)
+        executable = _compile(translation, checked, options.opt_level, key, record)
     if uses_model and before != _model_dependencies(model_dir):
         _refuse("E9032", f"the model directory `{model_dir}` changed during the build", "build again")
     used_model = model_dir if uses_model else None
@@ -300,21 +324,27 @@ def _record(checked: Checked, path: str, options: Options, reporter: Reporter) -
     return admission_record(Check(path, machine, *found, bare=True))
 
 
-def _compile(texts: Sequence[str], checked: Checked, opt_level: int, key: str, record: str) -> Path:
+def _compile(translation: Translation, checked: Checked, opt_level: int, key: str, record: str) -> Path:
     from vx.artifact.identity import plan_digest, seal
     from vx.codegen.compile import compile_modules
-    from vx.codegen.link import device_plugin, link_executable
+    from vx.codegen.host_manifest import FOLDER
+    from vx.codegen.link import link_executable
+    from vx.codegen.plugin import plugin_library
 
     target = checked.typed.target
     space = buildcache.workspace()
     try:
-        objects = compile_modules(texts, target, opt_level)
+        objects = compile_modules(translation.texts, target, opt_level)
         link_executable(objects, space.program, target)
         space.record.write_text(record, encoding="utf-8")
         seal(space.program, machine_digest(checked.typed), plan_digest(space.record.read_bytes()))
-        if checked.host.plugin:
-            plugin = device_plugin(checked.host.plugin, target)
+        if checked.host.remote.plugin:
+            plugin = plugin_library(checked.host.remote.plugin, target)
             shutil.copyfile(plugin, space.folder / plugin.name)
+        if translation.kernels:
+            (space.folder / FOLDER).mkdir()
+        for kernel in translation.kernels:
+            (space.folder / FOLDER / kernel.file).write_bytes(kernel.image)
         return buildcache.store(space, key)
     except BaseException:
         buildcache.discard(space)

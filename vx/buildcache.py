@@ -32,7 +32,7 @@ RECORD = "admission.json"
 _FORMAT = 2
 _ABANDONED_S = 24 * 3600.0
 _HEADER_LIMIT = 1 << 26
-_TOOLS = ("llvmlite", "ziglang")
+_TOOLS = ("llvmlite", "triton", "ziglang")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def _emit(path: str, stage: Stage, options: Options, sources: SourceMap, reporte
         from vx.kernels.dump import dump_region
 
         return "\n".join(dump_region(region) for region in checked.regions)
-    texts = build.translate(checked, reporter)
+    texts = build.translate(checked, reporter).texts
     if stage is Stage.LLVM:
         return "\n".join(texts)
     from vx.codegen.compile import to_asm

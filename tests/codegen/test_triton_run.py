@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from cpu_harness import Compiled, cpu_levels, run_at
 from cpu_regions import add, at, binary, launched, lit, loop, region, var
 from test_cpu_random import OUT, OUT_INT, SCALARS, SIZE, Writer
@@ -71,21 +72,24 @@ def test_integers_and_failed_checks(tmp_path: Path) -> None:
 
 
 @needs_interpreter
-def test_arg_max_takes_the_first_and_skips_nan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [3000, 20001])
+def test_arg_max_takes_the_first_and_skips_nan(length: int, tmp_path: Path) -> None:
+    """Also where it is searched in pieces."""
     best, where, i = var(1, "f32"), var(2, "i32"), var(3)
     body = (
         ir.Let(best, ir.Load(0, at(0), "f32"), True),
         ir.Let(where, lit(0, "i32"), True),
-        ir.ArgReduce("max", i, lit(1), lit(3000), ir.Load(0, at(i), "f32"), best, where, ir.Cast(i, "i32")),
+        ir.ArgReduce("max", i, lit(1), lit(length), ir.Load(0, at(i), "f32"), best, where, ir.Cast(i, "i32")),
         ir.Store(1, at(0), where),
     )
-    values = np.zeros((4, 3000), np.float32)
+    values = np.zeros((5, length), np.float32)
     values[0, [700, 2200, 2900]] = 5
     values[1, [40, 50]] = np.nan, 3
     values[2, 0] = np.nan
     values[3] = -np.inf
+    values[4, length - 1] = 1
     runs: list[Any] = [(region(["f32", "i32"], body), [v, np.array([-1], np.int32)], []) for v in values]
-    assert [int(arrays[1][0]) for arrays, _, _ in run_interpreted(runs, tmp_path)] == [700, 50, 0, 0]
+    assert [int(arrays[1][0]) for arrays, _, _ in run_interpreted(runs, tmp_path)] == [700, 50, 0, 0, length - 1]
 
 
 @needs_interpreter

@@ -83,6 +83,7 @@ def load(printed: list[Printed], folder: Path, number: int) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.libdevice = Libdevice
+    module.gdc_wait = module.gdc_launch_dependents = lambda: None
     return module
 
 

@@ -98,6 +98,22 @@ def test_a_scalar_read_once_is_what_it_was_read_from() -> None:
     assert not proven(4, [ir.Let(index, ir.Load(0, at(0), "i32")), store(0, offset)])
 
 
+def test_a_scalar_that_may_wrap_is_not_what_it_was_declared_as() -> None:
+    scaled = ir.Binary("*", ir.Cast(I, "i32"), ir.Lit(1 << 30, "i32"), "i32")
+    index = ir.Var(8, "i32", "index")
+    body = [ir.Let(index, scaled), store(0, ir.Affine(0, ((1, ir.Cast(index, "i64")),)))]
+    assert proven(2, body)
+    assert not proven(9, body)
+
+
+def test_what_an_iteration_keeps_for_itself_differs() -> None:
+    own = ir.Cast(ir.Load(1, at(0), "i32"), "i64")
+    scattered = store(0, ir.Affine(0, ((1, own), (1, I))))
+    kept = [ir.Alloc(1), ir.Store(1, at(0), ir.Cast(at(3, i=-1), "i32"))]
+    assert proven(4, [scattered])
+    assert not proven(4, [*kept, scattered])
+
+
 def test_scatter_is_serial() -> None:
     index = ir.Affine(0, ((1, ir.Cast(ir.Load(1, at(0, i=1), "i32"), "i64")),))
     assert not proven(4, [store(0, index)])

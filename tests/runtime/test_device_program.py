@@ -67,6 +67,11 @@ def test_a_failure_ends_the_program_with_its_place(folder: Path, tmp_path: Path)
     assert events[-1]["status"] == EXIT_ABORT
 
 
+def test_compatibility_entries_need_open_devices(folder: Path) -> None:
+    done = run(folder, "early")
+    assert done.returncode == EXIT_ABORT and "no role of this program has opened any at devices.vx:7" in done.stderr
+
+
 def test_a_plugin_that_is_not_there(folder: Path) -> None:
     done = run(folder, "rocm")
     assert done.returncode == EXIT_ABORT

@@ -49,7 +49,7 @@ def seal(executable: Path, machine: str, plan: str) -> None:
     """Write the identity into a linked executable. `machine` and `plan` are SHA-256 in hexadecimal, or empty."""
     data = bytearray(executable.read_bytes())
     at = _section(data)
-    for number, text in ((1, machine), (2, plan)):
+    for number, text in enumerate(("", machine, plan)):
         _put(data, at + number * WIDTH, text)
     _put(data, at, sha256(data).hexdigest())
     executable.write_bytes(data)

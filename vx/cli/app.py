@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from vx import __version__
-from vx.cli import admit, build, check, doctor, emit, evidence_report, explain, machine, model, run
+from vx.cli import admit, build, check, doctor, emit, evidence_report, explain, machine, model, run, verify
 
 
 class _Commands(TyperGroup):
@@ -62,6 +62,7 @@ app.command("admit")(admit.admit)
 app.command("admit matrix")(admit.matrix)
 app.command("emit")(emit.emit)
 app.command("explain")(explain.explain)
+app.command("verify")(verify.verify)
 app.command("report")(evidence_report.report)
 app.command("doctor")(doctor.doctor)
 app.add_typer(machine.app, name="machine")

@@ -1,7 +1,8 @@
-"""`vx build`: an executable, with its model beside it if it uses one."""
+"""`vx build`: an executable, or a folder or archive with all that it needs beside it."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -39,11 +40,15 @@ def build(
     roles: RolesOpt = None,
     reserve: ReserveOpt = None,
     devices: DevicesOpt = None,
+    without_model: Annotated[
+        bool, typer.Option("--without-model", help="Only name the model's files; VX_MODEL_DIR says where they are.")
+    ] = False,
 ) -> None:
-    """Build an executable.
+    """Build an executable, or an artifact: all that runs elsewhere, without source, Python or Vx.
 
-    OUT is an executable, or, for a program that uses a model, a folder with `program` and `model/`, which
-    can be moved anywhere as a whole.
+    OUT is an executable, or, for a program that uses a model or device plugins, a folder with `program` and what it
+    needs, or an archive of such a folder if OUT ends in `.tar.gz` or `.tgz`. All can be moved, and `vx verify` checks
+    them. The digest that pins OUT is printed on stderr.
 
     Examples:
 
@@ -51,14 +56,17 @@ def build(
 
         vx build programs/llama.vx --model stories15M -o story
 
+        vx build programs/llama.vx --model stories15M --machine h200 --host default -o story.tar.gz
+
         vx build program.vx --target aarch64-linux-gnu
     """
+    from vx.artifact.write import write_output
     from vx.build import build as build_program
-    from vx.bundle import write_output
 
     options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices)
     with Session() as session:
         built = build_program(program, options, session.sources, session.reporter)
         session.show(built.diagnostics)
-        made = write_output(built, program, output)
+        made, digest = write_output(built, program, options, output, not without_model)
     print(made)
+    print(f"digest sha256:{digest}", file=sys.stderr)

@@ -147,7 +147,7 @@ def _emit_object(invocation: Invocation, session: Session) -> None:
 
     options = invocation.options
     checked = driver.check(invocation.program, options, session.sources, session.reporter)
-    texts = driver.translate(checked, session.reporter)
+    texts = driver.translate(checked, session.reporter).texts
     path = Path(invocation.output or Path(invocation.program).with_suffix(".o").name)
     for number, data in enumerate(compile_modules(texts, checked.typed.target, options.opt_level)):
         _write(str(path.with_suffix(f".{number}.o") if number else path), data)
@@ -156,7 +156,7 @@ def _emit_object(invocation: Invocation, session: Session) -> None:
 def _build(invocation: Invocation, session: Session) -> None:
     """Build; then write the executable to PATH, or become it."""
     from vx import build as driver
-    from vx.bundle import write_output
+    from vx.artifact.write import write_output
     from vx.launch.local import become
 
     built = driver.build(invocation.program, invocation.options, session.sources, session.reporter)
@@ -166,7 +166,7 @@ def _build(invocation: Invocation, session: Session) -> None:
         _write_record(invocation, session, built.diagnostics)
         session.show(built.diagnostics)
         become(built.executable, built.model_dir, invocation.program, invocation.arguments)
-    write_output(built, invocation.program, invocation.output)
+    write_output(built, invocation.program, invocation.options, invocation.output)
 
 
 def _write_record(invocation: Invocation, session: Session, found: Sequence[Diagnostic]) -> None:

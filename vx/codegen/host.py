@@ -19,14 +19,16 @@ from vx.codegen import host_expr as expr
 from vx.codegen import host_match, host_place, host_region, host_stmt, prelude
 from vx.codegen import host_tensor as tensor
 from vx.codegen.host_arena import arenas_of
-from vx.codegen.host_device import globals_of, remote_devices
+from vx.codegen.host_device import Remote, control_bytes, remote_devices
 from vx.codegen.host_drop import bind, drop_function, drop_value
 from vx.codegen.host_function import Emitter, Handlers, InMemory
+from vx.codegen.host_manifest import DeviceRegion, globals_of
 from vx.codegen.host_model import model_globals
 from vx.codegen.host_module import HostOptions, Module, register, returns_by_pointer
 from vx.codegen.layout import Layouts, is_aggregate, is_view
 from vx.codegen.scan import scan
 from vx.kernels.region import LoweredRegion
+from vx.machine.machine import GPU_ARCHES
 from vx.sema import tree
 from vx.sema.tree import Program
 from vx.syntax.limits import recursion_room
@@ -84,8 +86,16 @@ class HostModule:
     llvm_text: str
     regions: tuple[LoweredRegion, ...]
     scratch: Mapping[RegionKey, int]
-    plugin: str
-    """The device plugin that it opens, `host` or `cuda`; empty if none."""
+    control: Mapping[str, int]
+    """What each GPU's memory holds beside its tiles."""
+    remote: Remote
+    device_regions: tuple[DeviceRegion, ...]
+
+    @property
+    def host_regions(self) -> tuple[LoweredRegion, ...]:
+        """The regions that are code of the host."""
+        kernels = {found.lowered.region.name for found in self.device_regions if found.gpu is not None}
+        return tuple(region for region in self.regions if region.region.name not in kernels)
 
 
 def emit_host(program: Program, options: HostOptions) -> HostModule:
@@ -103,6 +113,9 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
         entry = _entry(module, function)
         bodies = _bodies(module)
     devices = globals_of(module)
+    machine = options.machine
+    gpus = [t for t in machine.topologies.values() if t.layer != "builtin" and t.arch in GPU_ARCHES] if machine else []
+    control = {gpu.memory: control_bytes(len(module.options.gpu)) for gpu in gpus}
     parts = [
         *model_globals(module),
         *module.string_globals(),
@@ -113,7 +126,9 @@ def emit_host(program: Program, options: HostOptions) -> HostModule:
         *bodies,
         prelude.METADATA,
     ]
-    return HostModule("\n".join(parts) + "\n", tuple(module.regions), module.scratch, module.remote.plugin)
+    return HostModule(
+        "\n".join(parts) + "\n", tuple(module.regions), module.scratch, control, remote, tuple(module.device_regions)
+    )
 
 
 def _entry(module: Module, main: str) -> list[str]:

@@ -46,6 +46,8 @@ class Arenas:
     banks: frozenset[Bank] = frozenset()
     frames: Mapping[str, FrameMap] = field(default_factory=dict)
     totals: Mapping[str, Mapping[Bank, int]] = field(default_factory=dict)
+    floors: Mapping[str, Mapping[Bank, int]] = field(default_factory=dict)
+    """Where the frames start in each arena, above the workspace."""
 
     def bank(self, type_: tree.Type) -> Bank | None:
         """The planned bank of a placed tensor; None for any other type."""
@@ -75,7 +77,8 @@ def arenas_of(plans: Sequence[Plan], machine: Machine | None) -> Arenas:
         }
         for plan in plans
     }
-    return Arenas(machine, banks, frames, totals)
+    floors = {plan.frames[-1].function: {arena.bank: arena.workspace for arena in plan.arenas} for plan in plans}
+    return Arenas(machine, banks, frames, totals, floors)
 
 
 def _mapped(frame: Frame, banks: frozenset[Bank]) -> FrameMap:
@@ -115,6 +118,9 @@ def arguments(fn: Emitter, node: tree.Call) -> list[str]:
     if not banks and not results:
         return []
     if node.key in fn.module.arenas.totals and fn.function.key not in fn.module.arenas.frames:
+        from vx.codegen.host_caller import note_place
+
+        note_place(fn, node.span)
         bases, leaving = enter(fn.module, node.key, fn.line, fn.op)
         for text in leaving:
             fn.defer(partial(fn.line, text))
@@ -138,20 +144,22 @@ def enter(
     remote = host_device.role_banks(module, role)
     leaving: list[str] = []
     if remote:
+        host_device.set_driver(module, role, line, op)
         line(host_device.open_devices(module, role))
         for index, device in enumerate(host_device.role_devices(module, role)):
             line(f"store i32 {index}, ptr {host_device.device_global(device)}")
         leaving.append(f"call i32 {host_device.entry(module, 'vx_close')}()")
     bases = []
     for bank in mapped.banks if mapped is not None else ():
-        size = module.arenas.totals[role][bank]
+        size, floor = module.arenas.totals[role][bank], module.arenas.floors[role][bank]
         if bank in remote:
-            bases.append(
-                op(f"call ptr {host_device.entry(module, 'vx_tile')}(i32 {remote.index(bank)}, i64 0, i64 {size})")
-            )
+            start = op(f"call ptr {host_device.entry(module, 'vx_tile')}(i32 {remote.index(bank)}, i64 0, i64 {size})")
+            device = module.remote.devices.index(module.remote.banks[bank])
+            line(f"store ptr {start}, ptr {host_device.error_global(device)}")
         else:
-            bases.append(op(f"call ptr {module.runtime('vx_alloc')}(i64 {size})"))
-            leaving.append(f"call void {module.runtime('vx_free')}(ptr {bases[-1]})")
+            start = op(f"call ptr {module.runtime('vx_alloc')}(i64 {size})")
+            leaving.append(f"call void {module.runtime('vx_free')}(ptr {start})")
+        bases.append(op(f"getelementptr inbounds i8, ptr {start}, i64 {floor}") if floor else start)
     return bases, leaving
 
 

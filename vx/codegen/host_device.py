@@ -1,7 +1,7 @@
 """What host code does with devices that are not the host: open them, copy to and from them, issue regions.
 
 Enters: the arenas and their topologies, nodes that touch placed tensors. Leaves: calls of the plugin's entries
-(`runtime/device_abi.py`) and the constant manifests that a role opens its devices with. A device is *remote* if it
+(`runtime/device_abi.py`). A device is *remote* if it
 is a GPU, or if the build asks for the stand-in; everything else is memory of the host and needs none of this.
 
 Work on a device is asynchronous. What the host reads next was waited for when it was copied, and what a copy or
@@ -10,15 +10,20 @@ region reads of the host's memory is waited for before the host goes on; work on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vx.admission.plan import Bank
+from vx.codegen import host_launch
+from vx.codegen.host_launch import WORD, GpuRegion
 from vx.codegen.layout import Size, element_bytes
 from vx.codegen.llvm_text import MEMORY, Int
 from vx.diagnostics.report import CompileError, Diagnostic, Level
 from vx.diagnostics.span import Span
+from vx.kernels import ir
+from vx.kernels.device import ALIGNMENT
 from vx.kernels.region import (
     Binding,
     ExtentBinding,
@@ -28,29 +33,26 @@ from vx.kernels.region import (
     StrideBinding,
     TensorBinding,
 )
-from vx.machine.machine import GPU_ARCHES, Machine, topology_id
+from vx.machine.machine import GPU_ARCHES, Machine
 from vx.runtime.abi import Entry
+from vx.runtime.device_abi import ENTRIES as DEVICE_ENTRIES
 from vx.runtime.device_abi import (
-    DEVICE_ABI,
     MOVE,
     MOVE_FROM_HOST,
     MOVE_STRIDED,
     MOVE_TO_HOST,
     OPEN,
-    STRUCTS,
+    SET_BYTES,
     SYMBOLS,
 )
-from vx.runtime.device_abi import ENTRIES as DEVICE_ENTRIES
 from vx.sema import tree
 
 if TYPE_CHECKING:
     from vx.codegen.host_function import Emitter, View
     from vx.codegen.host_module import Module
 
-STAGING = 32 << 20
-"""Bytes of pinned memory, a device, that weights pass through."""
-WORD = 8
-"""Bytes of one parameter of a region."""
+MIN_DRIVER = "vx_gpu_min_driver"
+"""A constant that the module with the table of kernels defines."""
 
 Device = tuple[str, int]
 """A topology and an instance."""
@@ -58,11 +60,13 @@ Device = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """The remote devices of a program, in the order of their global indices. `plugin` is `host` or `cuda`."""
+    """The remote devices of a program, in the order of their global indices. `plugin` is `host` or `cuda`; `isa` is
+    what kernels are compiled for."""
 
     plugin: str = ""
     devices: tuple[Device, ...] = ()
     banks: Mapping[Bank, Device] = field(default_factory=dict)
+    isa: str = ""
 
     def device(self, place: tree.Place | None) -> int | None:
         """The global index of a place's device; None if the host reaches it directly."""
@@ -79,23 +83,37 @@ class Remote:
 def remote_devices(banks: Sequence[Bank], machine: Machine | None, stand_in: bool) -> Remote:
     """Which of the planned banks belong to remote devices."""
     found: dict[Bank, Device] = {}
-    gpu = False
+    isas: set[str] = set()
     for bank in banks:
         owner = None if machine is None else machine.space_owner(bank.space)
         if owner is None or owner.name == "CPU":
             continue
         if stand_in or owner.arch in GPU_ARCHES:
             found[bank] = (owner.name, bank.instance)
-            gpu = gpu or owner.arch in GPU_ARCHES
+            isas.add(owner.isa or "")
     if not found:
         return Remote()
-    return Remote("host" if stand_in else "cuda", tuple(sorted(set(found.values()))), found)
+    return Remote("host" if stand_in else "cuda", tuple(sorted(set(found.values()))), found, min(isas))
+
+
+def on_gpu(module: Module, place: tree.Place) -> bool:
+    """Whether code at a place is kernels of a GPU, whatever stands in for it."""
+    machine = module.options.machine
+    topology = None if machine is None else machine.topology(place.topology)
+    return topology is not None and topology.layer != "builtin" and topology.arch in GPU_ARCHES
 
 
 # ---- calls -------------------------------------------------------------------------------------------
 def entry(module: Module, name: str) -> str:
     """An entry of the plugin, called through its forwarder, which ends the program if it fails."""
     return _declared(module, SYMBOLS[name], DEVICE_ENTRIES[name])
+
+
+def set_driver(module: Module, role: str, line: Callable[[str], None], op: Callable[[str], str]) -> None:
+    """Write the oldest driver that loads the kernels into the manifest: it is known only when they are compiled."""
+    if module.remote.plugin == "cuda":
+        needed = op(f"load i32, ptr @{MIN_DRIVER}")
+        line(f"store i32 {needed}, ptr {op(f'getelementptr inbounds i8, ptr {manifest_name(module, role)}, i64 4')}")
 
 
 def open_devices(module: Module, role: str) -> str:
@@ -162,55 +180,157 @@ def zero(fn: Emitter, data: str, size: Int) -> None:
 
 
 # ---- regions -----------------------------------------------------------------------------------------
-def issue(fn: Emitter, lowered: LoweredRegion, device: int, arguments: Sequence[tuple[str, Int]], span: Span) -> None:
-    """Issue a region on a device: parameters in memory, its footprint, and the wait for scalars it gives back."""
-    params = fn.alloca(Size(WORD * len(arguments), 8))
-    for number, (kind, value) in enumerate(arguments):
+Arguments = Sequence[tuple[str, Int]]
+"""What a region is given, in the order of its parameters: LLVM types and operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A region about to be issued. `number` counts the module's device regions, `device` is the global index."""
+
+    lowered: LoweredRegion
+    number: int
+    device: int
+    arguments: Arguments
+    node: tree.Spawn
+
+
+def issue_stand_in(fn: Emitter, issue: Issue) -> None:
+    """Issue a region where host code stands in: its arguments are the parameters, and it writes scalars itself."""
+    kinds = ", ".join(kind_of(binding) for binding in issue.lowered.bindings)
+    fn.module.declare(issue.lowered.region.name, f"declare void @{issue.lowered.region.name}({kinds}) nounwind")
+    params = fn.alloca(Size(WORD * len(issue.arguments), 8))
+    for number, (kind, value) in enumerate(issue.arguments):
         fn.line(f"store {kind} {value}, ptr {fn.at_offset(params, WORD * number)}")
-    touched = [number for number, binding in enumerate(lowered.bindings) if isinstance(binding, TensorBinding)]
-    outs = [number for number, binding in enumerate(lowered.bindings) if isinstance(binding, OutBinding)]
-    touches = fn.alloca(Size(24 * (len(touched) + len(outs)), 8))
-    for slot, number in enumerate(touched):
-        _touch(fn, lowered, number, arguments[number][1], fn.at_offset(touches, 24 * slot), device, span)
-    for slot, number in enumerate(outs, len(touched)):
-        _touch_words(fn, fn.at_offset(touches, 24 * slot), arguments[number][1], WORD, True)
-    index = fn.op(f"load i32, ptr {device_global(device)}")
-    number = len(fn.module.regions) - 1
+    outs = [str(issue.arguments[number][1]) for number in _outs(issue.lowered)]
+    _run(fn, issue, params, len(issue.arguments), [(address, WORD, True) for address in outs])
+    for address in outs:
+        fn.line(f"call i32 {entry(fn.module, 'vx_access')}(ptr {address}, i64 {WORD}, i32 0)")
+
+
+def issue_gpu(fn: Emitter, issue: Issue, gpu: GpuRegion, tile: str) -> None:
+    """Issue a region on a GPU; `tile` is its memory beside its tensors."""
+    scalars = [n for n, param in enumerate(issue.lowered.region.params) if isinstance(param, ir.ScalarParam)]
+    tensors = [n for n, param in enumerate(issue.lowered.region.params) if isinstance(param, ir.TensorParam)]
+    outs = set(_outs(issue.lowered))
+    block = fn.alloca(Size(WORD * max(1, len(scalars)), 8))
+    values: dict[str, str] = {}
+    for at, number in enumerate(scalars):
+        kind, value = issue.arguments[number]
+        param = gpu.region.block[at].var
+        if number in outs:
+            kind = MEMORY[param.type]
+            value = fn.op(f"load {kind}, ptr {value}")
+        fn.line(f"store i64 0, ptr {fn.at_offset(block, WORD * at)}")
+        fn.line(f"store {kind} {value}, ptr {fn.at_offset(block, WORD * at)}")
+        if kind[0] == "i":
+            values[f"b{at}"] = _as_i64(fn, kind, value, param.type)
+    code = host_launch.Code(values, count=fn.count)
+    host_launch.checked(gpu, code, partial(_require, fn, code))
+    fn.splice(code.lines, code.count)
+    for start in range(0, WORD * len(scalars), SET_BYTES):
+        size = min(SET_BYTES, WORD * len(scalars) - start)
+        target, source = fn.at_offset(tile, start), fn.at_offset(block, start)
+        fn.line(f"call i32 {entry(fn.module, 'vx_set')}(ptr {target}, ptr {source}, i64 {size})")
+    error = fn.op(f"load ptr, ptr {error_global(issue.device)}")
+    addresses = [str(issue.arguments[number][1]) for number in tensors]
+    addresses += [tile, fn.at_offset(tile, gpu.scratch_at), fn.at_offset(tile, gpu.private_at)]
+    addresses.append(fn.op(f"getelementptr inbounds i8, ptr {error}, i64 {4 * issue.number}"))
+    params = fn.alloca(Size(WORD * (len(addresses) + len(gpu.deciding())), 8))
+    for at, address in enumerate(addresses):
+        fn.line(f"store ptr {address}, ptr {fn.at_offset(params, WORD * at)}")
+    for at, name in enumerate(gpu.deciding(), len(addresses)):
+        fn.line(f"store i64 {values[name]}, ptr {fn.at_offset(params, WORD * at)}")
+    _require_aligned(fn, addresses[: len(tensors)], issue.node.span)
+    _run(fn, issue, params, len(addresses) + len(gpu.deciding()), [(tile, gpu.bytes, True)] if gpu.bytes else [])
+    for at, number in enumerate(scalars):
+        if number in outs:
+            size = element_bytes(gpu.region.block[at].var.type)
+            move = _declared(fn.module, MOVE.name, MOVE)
+            there, here = issue.arguments[number][1], fn.at_offset(tile, WORD * at)
+            fn.line(f"call void {move}(ptr {there}, ptr {here}, i64 {size}, i32 {MOVE_TO_HOST})")
+
+
+def _outs(lowered: LoweredRegion) -> list[int]:
+    return [number for number, binding in enumerate(lowered.bindings) if isinstance(binding, OutBinding)]
+
+
+def _as_i64(fn: Emitter, kind: str, value: Int, type_: str) -> str:
+    """An integer operand as host scalars are computed."""
+    if kind == "i64":
+        return str(value)
+    if kind == "i128":
+        return fn.op(f"trunc i128 {value} to i64")
+    return fn.op(f"{'sext' if type_[0] == 'i' else 'zext'} {kind} {value} to i64")
+
+
+def _require(fn: Emitter, code: host_launch.Code, holds: str, message: str) -> None:
+    text = fn.module.string(message.encode())
+    code.line(f"call void {fn.module.helper('require')}(i1 {holds}, ptr {text})")
+
+
+def _require_aligned(fn: Emitter, addresses: Sequence[str], span: Span) -> None:
+    """Kernels are compiled for addresses that are multiples of 16."""
+    from vx.codegen.host_tensor import require
+
+    together = "0"
+    for address in addresses:
+        together = fn.op(f"or i64 {together}, {fn.op(f'ptrtoint ptr {address} to i64')}")
+    low = fn.op(f"and i64 {together}, 15")
+    require(fn, fn.op(f"icmp eq i64 {low}, 0"), "a view that does not start at a multiple of 16 bytes", span)
+
+
+Touch = tuple[str, Int, bool]
+"""Address, bytes, whether they are written."""
+
+
+def _run(fn: Emitter, issue: Issue, params: str, words: int, more: Sequence[Touch]) -> None:
+    """Run a region with its footprint: its tensors, and `more`."""
+    touches = [*_tensor_touches(fn, issue), *more]
+    rows = fn.alloca(Size(24 * max(1, len(touches)), 8))
+    for number, (address, size, written) in enumerate(touches):
+        at = fn.at_offset(rows, 24 * number)
+        fn.line(f"store ptr {address}, ptr {at}")
+        fn.line(f"store i64 {size}, ptr {fn.at_offset(at, 8)}")
+        fn.line(f"store i64 {int(written)}, ptr {fn.at_offset(at, 16)}")
+    index = fn.op(f"load i32, ptr {device_global(issue.device)}")
     fn.line(
-        f"call i32 {entry(fn.module, 'vx_run')}(i32 {number}, i32 {index}, ptr {params}, "
-        f"i64 {WORD * len(arguments)}, ptr {touches}, i64 {len(touched) + len(outs)})"
+        f"call i32 {entry(fn.module, 'vx_run')}(i32 {issue.number}, i32 {index}, ptr {params}, i64 {WORD * words}, "
+        f"ptr {rows}, i64 {len(touches)})"
     )
-    for out in outs:
-        fn.line(f"call i32 {entry(fn.module, 'vx_access')}(ptr {arguments[out][1]}, i64 {WORD}, i32 0)")
 
 
-def declare_region(fn: Emitter, lowered: LoweredRegion) -> None:
-    """The region's function for the host, which the stand-in calls."""
-    kinds = ", ".join(_kind(binding) for binding in lowered.bindings)
-    fn.module.declare(lowered.region.name, f"declare void @{lowered.region.name}({kinds}) nounwind")
-
-
-def _touch(fn: Emitter, lowered: LoweredRegion, number: int, data: Int, at: str, device: int, span: Span) -> None:
+def _tensor_touches(fn: Emitter, issue: Issue) -> Iterator[Touch]:
     from vx.codegen.host_region import window
     from vx.codegen.host_tensor import mul, shape_of, span_of
 
-    binding = lowered.bindings[number]
-    assert isinstance(binding, TensorBinding)
-    place = binding.place
-    if fn.module.remote.of(place.type) != device:
-        message = "this region runs on another device than where a tensor that it uses is"
-        raise CompileError([Diagnostic("E0902", Level.ERROR, message, span)])
-    view = window(fn, place)
-    size = mul(fn, span_of(fn, shape_of(view)), element_bytes(view.elem))
-    param = lowered.region.params[number]
-    written = next(b.written for b in lowered.region.buffers if b.id == getattr(param, "buffer", None))
-    _touch_words(fn, at, data, size, written)
+    region = issue.lowered.region
+    written = {buffer.id: buffer.written for buffer in region.buffers}
+    for number, (binding, param) in enumerate(zip(issue.lowered.bindings, region.params, strict=True)):
+        if not isinstance(binding, TensorBinding):
+            continue
+        assert isinstance(param, ir.TensorParam)
+        if fn.module.remote.of(binding.place.type) != issue.device:
+            message = "this region runs on another device than where a tensor that it uses is"
+            raise CompileError([Diagnostic("E0902", Level.ERROR, message, issue.node.span)])
+        view = window(fn, binding.place)
+        size = mul(fn, span_of(fn, shape_of(view)), element_bytes(view.elem))
+        yield str(issue.arguments[number][1]), size, written[param.buffer]
 
 
-def _touch_words(fn: Emitter, at: str, data: Int, size: Int, written: bool) -> None:
-    fn.line(f"store ptr {data}, ptr {at}")
-    fn.line(f"store i64 {size}, ptr {fn.at_offset(at, 8)}")
-    fn.line(f"store i64 {int(written)}, ptr {fn.at_offset(at, 16)}")
+def error_global(device: int) -> str:
+    """Where the running role keeps the address of a device's error words."""
+    return f"@vx.errors.{device}"
+
+
+def counters_at(regions: int) -> int:
+    """Where the counters of regions are in the arena of a device: behind their error words, which are its first."""
+    return -(-4 * regions // WORD) * WORD
+
+
+def control_bytes(regions: int) -> int:
+    """What a device's arena holds at its bottom: an error word and a counter for each region."""
+    return -(-(counters_at(regions) + WORD * regions) // ALIGNMENT) * ALIGNMENT
 
 
 def device_global(device: int) -> str:
@@ -218,56 +338,7 @@ def device_global(device: int) -> str:
     return f"@vx.device.{device}"
 
 
-# ---- what a module holds for all of this -------------------------------------------------------------
-def globals_of(module: Module) -> list[str]:
-    """Device indices, the recording functions of regions, and a manifest for each role."""
-    if not module.remote.devices:
-        return []
-    lines = [f"@vx.device.{number} = internal global i32 -1" for number in range(len(module.remote.devices))]
-    lines += _regions(module)
-    for number, role in enumerate(module.arenas.totals):
-        lines += _manifest(module, number, role)
-    return lines
-
-
-def _regions(module: Module) -> list[str]:
-    lines = [_record(number, lowered) for number, lowered in enumerate(module.regions)]
-    values = [
-        _constant(
-            "vx_region",
-            name=module.string(lowered.region.name.encode()),
-            record=f"@vx.record.{number}",
-            graph="0",
-            counter="-1",
-        )
-        for number, lowered in enumerate(module.regions)
-    ]
-    return [*lines, _array("@vx.regions", "vx_region", values)]
-
-
-def _record(number: int, lowered: LoweredRegion) -> str:
-    """The function that computes a region on the host, given the address of its parameters."""
-    lines = [f"define internal i32 @vx.record.{number}(ptr %params) nounwind {{"]
-    arguments = []
-    for at, binding in enumerate(lowered.bindings):
-        kind = _kind(binding)
-        lines.append(f"  %p{at} = getelementptr inbounds i8, ptr %params, i64 {WORD * at}")
-        lines.append(f"  %v{at} = load {kind}, ptr %p{at}")
-        arguments.append(f"{kind} %v{at}")
-    lines.append(f"  call void @{lowered.region.name}({', '.join(arguments)})")
-    return "\n".join([*lines, "  ret i32 0", "}"])
-
-
-def _kind(binding: Binding) -> str:
-    if isinstance(binding, TensorBinding | OutBinding):
-        return "ptr"
-    if isinstance(binding, ExtentBinding | StrideBinding):
-        return "i64"
-    assert isinstance(binding, ScalarBinding) and isinstance(binding.place.type, tree.Scalar | tree.Ptr)
-    kind = MEMORY[binding.place.type.name] if isinstance(binding.place.type, tree.Scalar) else "ptr"
-    return "i16" if kind in ("half", "bfloat") else kind
-
-
+# ---- roles ---------------------------------------------------------------------------------------------
 def role_devices(module: Module, role: str) -> list[int]:
     """The global indices of the devices that a role uses, in the order of its manifest."""
     used = {module.remote.banks[bank] for bank in module.arenas.totals[role] if bank in module.remote.banks}
@@ -283,71 +354,12 @@ def manifest_name(module: Module, role: str) -> str:
     return f"@vx.manifest.{list(module.arenas.totals).index(role)}"
 
 
-def _manifest(module: Module, number: int, role: str) -> list[str]:
-    devices = role_devices(module, role)
-    banks = role_banks(module, role)
-    device_rows = []
-    for index in devices:
-        topology, instance = module.remote.devices[index]
-        device_rows.append(
-            _constant(
-                "vx_device",
-                name=module.string(f"{topology}[{instance}]".encode()),
-                ordinal=str(instance),
-                topology=str(topology_id(topology, instance)),
-                counter_arena="-1",
-            )
-        )
-    places = [module.remote.devices[index] for index in devices]
-    arena_rows = [
-        _constant(
-            "vx_arena",
-            name="",
-            space=module.string(bank.space.encode()),
-            device=str(places.index(module.remote.banks[bank])),
-            bytes=str(module.arenas.totals[role][bank]),
-        )
-        for bank in banks
-    ]
-    empty = module.string(b"")
-    manifest = _constant(
-        "vx_manifest",
-        abi=str(DEVICE_ABI),
-        role=module.string(module.program.functions[role].name.encode()),
-        isa=empty,
-        artifact=empty,
-        machine=empty,
-        plan=empty,
-        devices=f"@vx.devices.{number}",
-        arenas=f"@vx.arenas.{number}",
-        regions="@vx.regions",
-        device_count=str(len(devices)),
-        arena_count=str(len(banks)),
-        region_count=str(len(module.regions)),
-        staging=str(STAGING),
-    )
-    return [
-        _array(f"@vx.devices.{number}", "vx_device", device_rows),
-        _array(f"@vx.arenas.{number}", "vx_arena", arena_rows),
-        f"@vx.manifest.{number} = private constant {struct_type('vx_manifest')} {manifest}",
-    ]
-
-
-def struct_type(name: str) -> str:
-    """The LLVM type of a structure of the contract."""
-    return "{ " + ", ".join(ctype.llvm for _, ctype, _ in STRUCTS[name]) + " }"
-
-
-def _constant(struct: str, /, **values: str) -> str:
-    """A structure; fields that are not given are zero or null."""
-    parts = []
-    for field_, ctype, _ in STRUCTS[struct]:
-        value = values.get(field_) or ("null" if ctype.llvm == "ptr" else "0")
-        parts.append(f"{ctype.llvm} {value}")
-    return "{ " + ", ".join(parts) + " }"
-
-
-def _array(name: str, struct: str, rows: Sequence[str]) -> str:
-    kind = struct_type(struct)
-    body = ", ".join(f"{kind} {row}" for row in rows)
-    return f"{name} = private constant [{len(rows)} x {kind}] [{body}]"
+def kind_of(binding: Binding) -> str:
+    """The LLVM type of a region's argument."""
+    if isinstance(binding, TensorBinding | OutBinding):
+        return "ptr"
+    if isinstance(binding, ExtentBinding | StrideBinding):
+        return "i64"
+    assert isinstance(binding, ScalarBinding) and isinstance(binding.place.type, tree.Scalar | tree.Ptr)
+    kind = MEMORY[binding.place.type.name] if isinstance(binding.place.type, tree.Scalar) else "ptr"
+    return "i16" if kind in ("half", "bfloat") else kind

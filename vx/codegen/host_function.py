@@ -11,7 +11,7 @@ storage that nobody else uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -177,6 +177,13 @@ class Emitter:
         name = f"%a{self.count}"
         self.allocas.append(f"  {name} = alloca {memory(type_)}")
         return name
+
+    def splice(self, lines: Sequence[str], count: int) -> None:
+        """Add instructions written elsewhere, which have used names up to `count`."""
+        if not self.open:
+            self.label(self.fresh_label())
+        self.lines += lines
+        self.count = count
 
     # ---- memory --------------------------------------------------------------------------------
     def at_offset(self, address: str, offset: int) -> str:

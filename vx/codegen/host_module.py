@@ -14,11 +14,14 @@ from vx.admission.plan import Plan, RegionKey
 from vx.admission.tiles import Types
 from vx.codegen.host_arena import Arenas
 from vx.codegen.host_device import Remote
+from vx.codegen.host_launch import GpuRegion, gpu_region
+from vx.codegen.host_manifest import DeviceRegion
 from vx.codegen.layout import Layouts, is_empty, is_view
 from vx.codegen.llvm_text import MEMORY, REGISTER, string_global, symbol
 from vx.codegen.prelude import HELPERS
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import Span
+from vx.kernels import ir
 from vx.kernels.region import LoweredRegion
 from vx.machine.machine import Machine
 from vx.runtime.abi import ENTRIES
@@ -57,7 +60,8 @@ class HostOptions:
     """`strict_index`: check every dimension, not only that an element lies in its tensor. `sources`: for the
     lines in messages. `model`: needed if the program uses model tensors. `plans`: of the program's roles, for
     `machine`; without any, placed tensors come from the heap. `stand_in`: devices are
-    memory of the host, through the plugin that stands in for them."""
+    memory of the host, through the plugin that stands in for them. `gpu`: the GPU forms of regions that were made
+    before, by name."""
 
     lower: LowerRegion
     sources: SourceMap
@@ -66,6 +70,7 @@ class HostOptions:
     machine: Machine | None = None
     plans: Sequence[Plan] = ()
     stand_in: bool = False
+    gpu: dict[str, GpuRegion] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -88,10 +93,18 @@ class Module:
     """Types whose drop functions are called, with their names."""
     regions: list[LoweredRegion] = field(default_factory=list)
     wheres: dict[tuple[str, int], str] = field(default_factory=dict)
+    device_regions: list[DeviceRegion] = field(default_factory=list)
+    """Those that are issued on remote devices, by number."""
     scratch: dict[RegionKey, int] = field(default_factory=dict)
     """Bytes that each `spawn` needs beside its tensors."""
     may_abort: dict[str, bool] = field(default_factory=dict)
     """Of library functions: whether they can end the program with a message."""
+
+    def gpu_form(self, region: ir.Region) -> GpuRegion:
+        """The GPU form of a region, made once. Raises `CompileError` (E0902)."""
+        if region.name not in self.options.gpu:
+            self.options.gpu[region.name] = gpu_region(region)
+        return self.options.gpu[region.name]
 
     def string(self, data: bytes) -> str:
         """The address of a NUL-terminated constant."""

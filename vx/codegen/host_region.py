@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from vx.admission.plan import RegionKey
-from vx.codegen import host_device
+from vx.admission.plan import Kind, RegionKey
+from vx.codegen import host_arena, host_device
 from vx.codegen.host_caller import note_place
 from vx.codegen.host_function import Emitter, InMemory, Slot, View
+from vx.codegen.host_launch import GpuRegion
+from vx.codegen.host_manifest import DeviceRegion
 from vx.codegen.host_module import memory
 from vx.codegen.host_tensor import allocate, borrowed, settle
 from vx.codegen.llvm_text import Int
@@ -45,8 +47,8 @@ def _fresh(fn: Emitter, type_: Type, slot: Slot, span: Span) -> tree.Local:
     return tree.Local(type_, span, number)
 
 
-def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span, place: tree.Place | None = None) -> None:
-    """Lower statements as a region and call it, or issue it on the device at `place`."""
+def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span, spawn: tree.Spawn | None = None) -> None:
+    """Lower statements as a region and call it, or issue it where `spawn` places it."""
     own = {i: LocalDecl(i, f"tmp{i}", type_, True, span) for i, type_ in fn.types.items()}
     function = replace(fn.function, locals={**fn.function.locals, **own})
     block = Block(stmts, None, VOID, span)
@@ -54,16 +56,31 @@ def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span, place: tree.Place
     name = f"vx_region_{len(fn.module.regions)}_{words}"
     lowered = fn.module.options.lower(fn.module.program, function, block, name)
     fn.module.regions.append(lowered)
-    if place is not None:
-        fn.module.scratch[RegionKey(fn.function.key, span)] = scratch_bytes(lowered.region)
+    gpu = None
+    if spawn is not None:
+        gpu = fn.module.gpu_form(lowered.region) if host_device.on_gpu(fn.module, spawn.place) else None
+        scratch = scratch_bytes(lowered.region) if gpu is None else gpu.bytes
+        fn.module.scratch[RegionKey(fn.function.key, span)] = scratch
     note_place(fn, span)
-    device = fn.module.remote.device(place)
-    if device is None:
+    device = None if spawn is None else fn.module.remote.device(spawn.place)
+    if spawn is None or device is None:
         _call(fn, lowered)
     else:
-        arguments = [_argument(fn, binding) for binding in lowered.bindings]
-        host_device.declare_region(fn, lowered)
-        host_device.issue(fn, lowered, device, arguments, span)
+        _issue(fn, lowered, gpu, spawn, device)
+
+
+def _issue(fn: Emitter, lowered: LoweredRegion, gpu: GpuRegion | None, spawn: tree.Spawn, device: int) -> None:
+    """Issue a region on a remote device: its kernels, or where host code stands in, that."""
+    arguments = [_argument(fn, binding) for binding in lowered.bindings]
+    issue = host_device.Issue(lowered, len(fn.module.device_regions), device, arguments, spawn)
+    if gpu is None or fn.module.remote.plugin == "host":
+        fn.module.device_regions.append(DeviceRegion(lowered, None))
+        host_device.issue_stand_in(fn, issue)
+        return
+    fn.module.device_regions.append(DeviceRegion(lowered, gpu))
+    tile = host_arena.tile(fn, spawn, 0, Kind.SCRATCH) if gpu.bytes else "null"
+    assert tile is not None, "the memory of a GPU is planned"
+    host_device.issue_gpu(fn, issue, gpu, tile)
 
 
 def _call(fn: Emitter, lowered: LoweredRegion) -> None:
@@ -253,14 +270,14 @@ def spawn_into(fn: Emitter, node: tree.Spawn, address: str | None) -> None:
     body = node.body
     if body.value is None or address is None:
         stmts = body.stmts if body.value is None else (*body.stmts, tree.ExprStmt(body.span, body.value))
-        _run(fn, stmts, node.span, node.place)
+        _run(fn, stmts, node.span, node)
         return
     if isinstance(node.type, Tensor):
         result = _spawned_tensor(fn, node, node.type)
         fn.store(result, node.type, address)
         return
     target = _fresh(fn, node.type, InMemory(address), node.span)
-    _run(fn, (*body.stmts, tree.Assign(body.span, target, body.value)), node.span, node.place)
+    _run(fn, (*body.stmts, tree.Assign(body.span, target, body.value)), node.span, node)
 
 
 def _spawned_tensor(fn: Emitter, node: tree.Spawn, type_: Tensor) -> View:
@@ -272,5 +289,5 @@ def _spawned_tensor(fn: Emitter, node: tree.Spawn, type_: Tensor) -> View:
     result = allocate(fn, node, extents)
     target = _fresh(fn, type_, result, node.span)
     assert node.body.value is not None
-    _run(fn, (*node.body.stmts, tree.Assign(node.body.span, target, node.body.value)), node.span, node.place)
+    _run(fn, (*node.body.stmts, tree.Assign(node.body.span, target, node.body.value)), node.span, node)
     return result

@@ -34,9 +34,6 @@ COMPILE_FLAGS = (
 )  # fmt: skip
 LINK_FLAGS = ("-pie", "-s", "-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-z,relro", "-Wl,-z,now")
 LIBRARIES = ("-lm", "-lpthread", "-ldl")
-PLUGINS = {"host": ("host",), "cuda": ("cuda_library", "cuda_device", "cuda_queue", "cuda_kernel")}
-"""The sources that only one device plugin has."""
-PLUGIN_FLAGS = ("-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-z,relro", "-Wl,-z,now")
 
 Announce = Callable[[str], None]
 
@@ -132,33 +129,6 @@ def _build_runtime(work: Path, folder: Path, target: Target) -> None:
     except OSError:
         if not folder.is_dir():  # another build finished first: its objects are the same
             raise
-
-
-def plugin_sources(name: str) -> tuple[Path, ...]:
-    """The C files of the device plugin `libvx_<name>.so`."""
-    special = {stem for stems in PLUGINS.values() for stem in stems}
-    common = sorted(path for path in (RUNTIME / "device").glob("*.c") if path.stem not in special)
-    return (*common, *(RUNTIME / "device" / f"{stem}.c" for stem in PLUGINS[name]), RUNTIME / "sha256.c")
-
-
-def device_plugin(name: str, target: Target, announce: Announce = announce_on_stderr) -> Path:
-    """`libvx_<name>.so` for `target`, built now if it is not in the cache. Raises as `runtime_objects`."""
-    sources = plugin_sources(name)
-    digest = hashlib.sha256(f"{target.zig} {target.zig_cpu} {zig().stat().st_size}".encode())
-    for path in (*sources, *sorted((RUNTIME / "device").glob("*.h")), *sorted(RUNTIME.glob("*.h"))):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    kept = cache_root() / "plugins" / digest.hexdigest()[:24]
-    made = kept / f"libvx_{name}.so"
-    if not made.is_file():
-        announce(f"building the device plugin {name} for {target.name} (once) …")
-        with writing(kept):
-            kept.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".building-", dir=kept) as work:
-                arguments = ["-target", target.zig, f"-mcpu={target.zig_cpu}", *COMPILE_FLAGS, *PLUGIN_FLAGS]
-                arguments += [f"-I{RUNTIME}", f"-I{RUNTIME / 'device'}", *map(str, sources), "-o", made.name, "-ldl"]
-                run_zig(arguments, Path(work), f"building {made.name}")
-                os.replace(Path(work) / made.name, made)
-    return made
 
 
 def link_executable(

@@ -19,6 +19,7 @@ from vx.kernels import affine, device, effects, ir
 from vx.kernels.device_facts import element_bytes
 
 _HEADER = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n"
+_DEPENDENT = "from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """`private_bytes` for all programs together."""
+    """`private_bytes` for all programs together. `dependent`: see `print_kernel`."""
 
     symbol: str
     source: str
@@ -51,16 +52,18 @@ class Printed:
     programs: tuple[Programs, ...]
     warps: int
     private_bytes: int
+    dependent: bool
 
 
-def print_kernel(region: device.Region, kernel: device.Kernel) -> Printed:
-    """The source of one kernel. Raises `Unsupported` for what GPUs have no form of."""
-    return _Printer(region, kernel).printed()
+def print_kernel(region: device.Region, kernel: device.Kernel, dependent: bool = False) -> Printed:
+    """The source of one kernel. `dependent`: it may be launched before the launch in front of it has ended (sm_90 and
+    later), and waits for that where it first needs to. Raises `Unsupported` for what GPUs have no form of."""
+    return _Printer(region, kernel, dependent).printed()
 
 
 class _Printer(Body):
-    def __init__(self, region: device.Region, kernel: device.Kernel) -> None:
-        super().__init__(region, kernel, Text())
+    def __init__(self, region: device.Region, kernel: device.Kernel, dependent: bool) -> None:
+        super().__init__(region, kernel, Text(), dependent)
         self.ready = {}
         self.buffers = {b.id: b for b in region.buffers}
         self.private_bytes = 0
@@ -85,9 +88,10 @@ class _Printer(Body):
             parameters = (*parameters, Parameter("private", "private", "*i8", 0))
         head = ", ".join(p.name for p in parameters)
         body = "\n".join(self.text.lines)
-        source = f"{_HEADER}@triton.jit\ndef {kernel.name}({head}):\n{body}\n"
+        header = _HEADER.rstrip() + f"\n{_DEPENDENT}\n\n\n" if self.dependent else _HEADER
+        source = f"{header}@triton.jit\ndef {kernel.name}({head}):\n{body}\n"
         warps = max(t.warps for t in self.tiles)
-        return Printed(kernel.name, source, parameters, programs, warps, self.private_bytes)
+        return Printed(kernel.name, source, parameters, programs, warps, self.private_bytes, self.dependent)
 
     def _parameters(self) -> tuple[Parameter, ...]:
         found: list[Parameter] = []
@@ -108,24 +112,23 @@ class _Printer(Body):
         return tuple(found)
 
     def _start(self) -> None:
-        """What every program does first: scalars of the block, recomputed values, checks."""
+        """What every program does first: scalars of the block, checks. Recomputed values wait until they are needed:
+        what is loaded in between, mostly a large matrix, is on its way meanwhile."""
         if self.kernel.guarded:
+            self.wait()
             self.text.line("if tl.load(error) != 0:")
             self.text.line("    return")
-        for number in self.kernel.block:
-            var = self.region.block[number].var
-            name = self.text.fresh(var.name)
-            self.text.line(f"{name} = {_entry(number, var.type)}")
-            self.env[var.id] = Val(name, var.type)
+        self.entries = {self.region.block[number].var.id: number for number in self.kernel.block}
         for stmt in self.kernel.prelude:
             if isinstance(stmt, ir.Check):
                 self._leave_unless(stmt)
-            else:
-                self.statement(stmt)
+            elif isinstance(stmt, ir.Let):
+                self.later[stmt.var.id] = stmt
 
     def _leave_unless(self, stmt: ir.Check) -> None:
         code = self.region.messages.index(stmt.message) + 1
         holds = self.bind("holds", self.value(stmt.cond))
+        self.wait()
         self.text.line(f"if {holds.text} == 0:")
         self.text.line(f"    tl.store(error, {code})")
         self.text.line("    return")
@@ -167,6 +170,7 @@ class _Printer(Body):
             return end
         guard = f"if {pid} < {end}:" if base == "0" else f"if ({pid} >= {base}) & ({pid} < {end}):"
         self.text.line(guard)
+        before = dict(self.env)
         with self.text.indented():
             work = pid
             if base != "0":
@@ -176,12 +180,15 @@ class _Printer(Body):
                 self._lanes(part, t, counts, work)
             else:
                 self._persistent(part, t, counts, work, total, mine.fixed)
+        self.env = before
         return end
 
     def _only_if_any(self, part: device.Part, counts: Sequence[str], pid: str, total: str) -> None:
         if not total.isdigit():
             self.text.line(f"if {pid} >= {total}:")
-            self.text.line("    return")
+            with self.text.indented():
+                self.wait()
+                self.text.line("return")
 
     def _persistent(
         self, part: device.Part, t: tiles.Tiles, counts: Sequence[str], work: str, total: str, programs: int
@@ -277,21 +284,3 @@ class _Printer(Body):
             high = self.value(axis.high)
             inside = Val(f"{self.env[axis.var.id].text} < {high.text}", "bool", self.env[axis.var.id].axes)
             self.masks.append(Mask(self.bind(f"{axis.var.name}_in", inside), True))
-
-
-def _entry(number: int, elem: str) -> str:
-    """A scalar of the parameter block."""
-    word = "tl.load(block)" if number == 0 else f"tl.load(block + {number})"
-    match elem:
-        case "i64":
-            return word
-        case "bool":
-            return f"{word}.to(tl.int8) != 0"
-        case "f64":
-            return f"{word}.to(tl.float64, bitcast=True)"
-        case "f32":
-            return f"{word}.to(tl.int32).to(tl.float32, bitcast=True)"
-        case "f16" | "bf16":
-            return f"{word}.to(tl.int16).to({type_name(elem)}, bitcast=True)"
-        case _:
-            return f"{word}.to({type_name(elem)})"

@@ -48,6 +48,8 @@ class Body(Reductions):
             self.ready |= dict(zip(sums, self.together(sums), strict=True))
 
     def statement(self, stmt: ir.Stmt) -> None:
+        for v in sorted((_inside(stmt) & (self.later.keys() | self.entries.keys())) - self.env.keys()):
+            self.at_last(v)
         match stmt:
             case ir.Let():
                 self._let(stmt)
@@ -85,10 +87,10 @@ class Body(Reductions):
 
     # ---- scalars -------------------------------------------------------------------------------
     def _let(self, stmt: ir.Let) -> None:
-        v = self.value(stmt.value)
         if not stmt.mutable:
-            self.env[stmt.var.id] = v if v.constant else self.bind(stmt.var.name, v)
+            self.defined(stmt)
             return
+        v = self.value(stmt.value)
         lanes = self.active_axes()
         self.mutable.add(stmt.var.id)
         name = self.text.fresh(stmt.var.name)
@@ -147,6 +149,7 @@ class Body(Reductions):
         if isinstance(place, Tile):
             self._store_tile(place, stmt.offset, v)
             return
+        self.wait()
         where = self.pointer(place, stmt.offset)
         self.before_store(stmt)
         mask = self.active()
@@ -269,6 +272,16 @@ class Body(Reductions):
         self.masks.append(Mask(cond, False))
         self.block(stmts)
         self.masks.pop()
+
+
+def _inside(stmt: ir.Stmt) -> set[ir.VarId]:
+    """Scalars that are read in a loop, a branch or a reduction of the statement."""
+    found = effects.free_variables([s for block in effects.blocks(stmt) for s in block])
+    if isinstance(stmt, ir.ArgReduce):
+        found |= affine.variables(stmt.value) | affine.variables(stmt.index)
+    for expr in effects.own_expressions(stmt):
+        found |= {v for e in outermost(expr) for v in affine.variables(e)}
+    return found
 
 
 def outermost(expr: ir.Expr) -> Iterator[ir.Reduce]:

@@ -94,11 +94,17 @@ class Hazards:
 class Expressions:
     """Writes expressions into `text`."""
 
-    def __init__(self, region: device.Region, kernel: device.Kernel, text: Text) -> None:
+    def __init__(self, region: device.Region, kernel: device.Kernel, text: Text, dependent: bool) -> None:
         self.region = region
         self.kernel = kernel
         self.text = text
+        self.dependent = dependent
+        self.constant_buffers = {b.id for b in region.buffers if b.kind == "param" and not b.written}
+        self.entries: dict[ir.VarId, int] = {}
+        """Scalars of the parameter block that are read where they are first needed."""
         self.env: dict[ir.VarId, Val] = {}
+        self.later: dict[ir.VarId, ir.Let] = {}
+        """Scalars that are defined where they are first needed."""
         self.sizes: dict[AxisId, int] = {}
         self.places: dict[ir.BufferId, Tile | Memory] = {}
         self.full: dict[ir.VarId, int] = {}
@@ -197,6 +203,8 @@ class Expressions:
         place = self.places[expr.buffer]
         if isinstance(place, Tile):
             return self._tile(place, expr.offset)
+        if expr.buffer not in self.constant_buffers:
+            self.wait()
         where = self.pointer(place, expr.offset)
         mask = self.mask_for(where.axes)
         self.before_load(expr.buffer, expr.offset)
@@ -243,6 +251,14 @@ class Expressions:
                 return False
         return True
 
+    def wait(self) -> None:
+        """In front of what the launch before may have written, or may still read: it has ended from here on. Then the
+        next launch may begin, up to the point where it waits itself."""
+        if self.dependent and not self.text.waited:
+            self.text.line("gdc_wait()")
+            self.text.line("gdc_launch_dependents()")
+            self.text.waited = True
+
     def barrier(self) -> None:
         """All warps of the program meet, and see each other's stores."""
         self.text.line("tl.debug_barrier()")
@@ -283,7 +299,7 @@ class Expressions:
                 type_name(type_)
                 return Val(number(value, type_), type_, constant=True)
             case ir.Var(id=v):
-                return self.env[v]
+                return self.env[v] if v in self.env else self.at_last(v)
             case ir.Affine():
                 return self.index(expr)
             case ir.Load():
@@ -309,6 +325,27 @@ class Expressions:
 
     def reduced(self, expr: ir.Reduce) -> Val:
         raise NotImplementedError
+
+    def at_last(self, v: ir.VarId) -> Val:
+        """The definition of a scalar that waited for its first use. It is the same for all lanes, so none is masked."""
+        masks, self.masks = self.masks, []
+        found = self.entry(v) if v in self.entries else self.defined(self.later[v])
+        self.masks = masks
+        return found
+
+    def entry(self, v: ir.VarId) -> Val:
+        """A scalar of the parameter block, which an earlier launch may write."""
+        number_ = self.entries[v]
+        var = self.region.block[number_].var
+        self.wait()
+        self.env[v] = self.bind(var.name, Val(entry_text(number_, var.type), var.type))
+        return self.env[v]
+
+    def defined(self, let: ir.Let) -> Val:
+        """Writes the definition of a scalar that does not change."""
+        v = self.value(let.value)
+        self.env[let.var.id] = v if v.constant else self.bind(let.var.name, v)
+        return self.env[let.var.id]
 
     def _unary(self, op: str, v: Val) -> Val:
         v = self.typed(v)
@@ -380,6 +417,7 @@ class Expressions:
         found = failed if taking is None else self.both([taking, failed])
         assert found is not None
         bad = self.any_along(found, found.axes) if found.axes else self.bind("bad", found)
+        self.wait()
         self.text.line(f"tl.store(error, {self.region.messages.index(message) + 1}, mask={bad.text})")
 
     def _select(self, expr: ir.Select) -> Val:
@@ -477,3 +515,21 @@ class Expressions:
 def may_fault(expr: ir.Expr) -> bool:
     """Whether computing it where the program would not may touch memory that is not there, or divide by zero."""
     return any(isinstance(e, ir.Load | ir.Reduce) or divides(e) for e in affine.walk(expr))
+
+
+def entry_text(number: int, elem: str) -> str:
+    """A scalar of the parameter block."""
+    word = "tl.load(block)" if number == 0 else f"tl.load(block + {number})"
+    match elem:
+        case "i64":
+            return word
+        case "bool":
+            return f"{word}.to(tl.int8) != 0"
+        case "f64":
+            return f"{word}.to(tl.float64, bitcast=True)"
+        case "f32":
+            return f"{word}.to(tl.int32).to(tl.float32, bitcast=True)"
+        case "f16" | "bf16":
+            return f"{word}.to(tl.int16).to({type_name(elem)}, bitcast=True)"
+        case _:
+            return f"{word}.to({type_name(elem)})"

@@ -50,6 +50,7 @@ def _kernel(printed: Printed, binary: Binary, target: str) -> Plain:
         "file": file_name(printed.symbol, target),
         "sha256": hashlib.sha256(binary.image).hexdigest(),
         "warps": printed.warps,
+        "dependent": printed.dependent,
         "threads": binary.threads,
         "shared": binary.shared,
         "parameters": [_parameter(p) for p in printed.parameters],

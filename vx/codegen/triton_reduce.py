@@ -137,7 +137,9 @@ class Reductions(Expressions):
             self.text.captured() as inner,
         ):
             write = self._product if product else self._elements
-            sums = [write(_along(e, first.var), step) for e in exprs]
+            exprs = [_along(e, first.var) for e in exprs]
+            self._load_ahead(exprs)
+            sums = [write(e, step) for e in exprs]
         if not step.looped:
             self.text.splice([*lines, *inner])
             return [self.bind("total", s.finish(s.update(""))) for s in sums]
@@ -151,6 +153,18 @@ class Reductions(Expressions):
             for name, s in zip(names, sums, strict=True):
                 self.text.line(f"{name} = {s.update(name).text}")
         return [self.bind("total", s.finish(Val(n, s.type, s.axes))) for n, s in zip(names, sums, strict=True)]
+
+    def _load_ahead(self, exprs: Sequence[ir.Reduce]) -> None:
+        """Matrices that nobody changes come first: they are on their way while the rest is waited for."""
+        for e in exprs:
+            parts = list(affine.walk(e.body))
+            if any(
+                isinstance(x, ir.Reduce | ir.Select) or (isinstance(x, ir.Binary) and x.op in "&&||") for x in parts
+            ):
+                continue
+            for x in parts:
+                if isinstance(x, ir.Load) and x.buffer in self.constant_buffers and len(self.axes_of(x.offset)) > 1:
+                    self.load(x)
 
     def constant(self, expr: ir.Expr) -> Val | None:
         """A bound that is a bare number."""
@@ -269,7 +283,7 @@ class Reductions(Expressions):
         for a in {*self.axes_of(stmt.value), *best.axes, *self.axes_of(stmt.low), *self.axes_of(stmt.high)}:
             lanes *= self.sizes[a]
         extent = _constant_extent(self.constant(stmt.low), self.constant(stmt.high))
-        size = tiles.chunk(extent, lanes, False)
+        size = tiles.scan(extent, lanes)
         high, place = self.text.fresh("high"), self.text.fresh("place")
         with (
             self.text.captured() as lines,

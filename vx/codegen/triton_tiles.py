@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vx.codegen.triton_values import power_of_two
+from vx.codegen.triton_values import HALVES, power_of_two
 from vx.kernels import affine, device, effects, ir
 
 PERSISTENT = 264
@@ -20,12 +20,14 @@ CHUNK = 4096
 """Elements of a tile that a loop walks in chunks."""
 WIDEST = 1024
 """Columns of such a chunk."""
+SEARCHED = 8192
+"""Elements that an arg-max compares at a time."""
 ROWS = 4
-"""Rows that share a loaded vector in a product of a matrix and a vector."""
+"""Rows that share a loaded vector in products of matrices and a vector, all matrices together."""
 LEAST = 16
 """Rows, columns and depth from which matrix units can be used."""
 TILE = 64
-"""Rows and columns of a matrix product's tile."""
+"""Rows and columns of a matrix product's tile, of 16-bit factors; half of it for f32."""
 DEPTH = 32
 """Steps of the reduction that a matrix product takes at a time."""
 
@@ -51,11 +53,19 @@ def choose(part: device.Part) -> Tiles:
 
 
 def _product_tiles(part: device.Part, product: set[ir.VarId]) -> Tiles:
+    tile = TILE if _sixteen_bits(part.body) else TILE // 2
     sizes = []
     for axis in part.axes:
-        most = TILE if axis.most is None else power_of_two(axis.most)
-        sizes.append(min(max(most, LEAST), TILE) if axis.var.id in product else 1)
+        most = tile if axis.most is None else power_of_two(axis.most)
+        sizes.append(min(max(most, LEAST), tile) if axis.var.id in product else 1)
     return Tiles(tuple(sizes), 4)
+
+
+def _sixteen_bits(body: Sequence[ir.Stmt]) -> bool:
+    """Whether a product's factors are 16 bits wide, as matrix units want them; f32 is multiplied by plain units."""
+    exprs = (e for x in effects.all_expressions(body) for e in affine.walk(x))
+    wide = (f for e in exprs if isinstance(e, ir.Reduce) for f in factors(e.body) if isinstance(f, ir.Cast))
+    return any(affine.type_of(f.operand) in HALVES for f in wide)
 
 
 def _row_tiles(part: device.Part) -> Tiles:
@@ -63,7 +73,9 @@ def _row_tiles(part: device.Part) -> Tiles:
     sizes = [1] * len(part.axes)
     last = part.axes[-1]
     if not loops:
-        sizes[-1] = min(ROWS, power_of_two(ROWS if last.most is None else last.most))
+        sums = [e for x in effects.all_expressions(part.body) for e in affine.walk(x) if isinstance(e, ir.Reduce)]
+        rows = max(ROWS // len(sums), 2)
+        sizes[-1] = rows if last.most is None else min(rows, power_of_two(last.most))
     return Tiles(tuple(sizes), 4)
 
 
@@ -118,6 +130,11 @@ def factors(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     if isinstance(expr, ir.Binary) and expr.op == "*" and expr.type == "f32":
         return (*factors(expr.left), *factors(expr.right))
     return (expr,)
+
+
+def scan(extent: int | None, lanes: int) -> int:
+    """The same for a search, which keeps nothing but the best of each lane."""
+    return min(max(1, SEARCHED // lanes), SEARCHED if extent is None else power_of_two(max(extent, 1)))
 
 
 def chunk(extent: int | None, lanes: int, product: bool) -> int:

@@ -147,6 +147,8 @@ class Text:
     names: set[str] = field(default_factory=set)
     scope: int = 0
     """Changes wherever control flow enters or leaves a block."""
+    waited: bool = False
+    """Whether the launch before this one is known to have ended."""
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -165,11 +167,13 @@ class Text:
 
     @contextmanager
     def indented(self) -> Iterator[None]:
+        waited = self.waited
         self.depth += 1
         self.scope += 1
         yield
         self.depth -= 1
         self.scope += 1
+        self.waited = waited
 
     @contextmanager
     def captured(self) -> Iterator[list[str]]:

@@ -397,9 +397,15 @@ def _product_interval(a: Interval, b: Interval) -> Interval:
 
 
 def _division_interval(op: str, a: Interval, b: Interval) -> Interval:
-    if b[0] is None or b[0] != b[1] or b[0] <= 0 or a[0] is None or a[0] < 0:
+    if b[0] is None or b[0] != b[1] or b[0] <= 0:
         return None, None
-    divisor = b[0]
+    divisor, (low, high) = b[0], a
     if op == "/":
-        return a[0] // divisor, None if a[1] is None else a[1] // divisor
-    return 0, divisor - 1 if a[1] is None else min(a[1], divisor - 1)
+        return (None if low is None else _truncated(low, divisor)), None if high is None else _truncated(high, divisor)
+    least = 1 - divisor if low is None else max(min(low, 0), 1 - divisor)
+    return least, divisor - 1 if high is None else min(max(high, 0), divisor - 1)
+
+
+def _truncated(a: int, divisor: int) -> int:
+    """a / divisor, which is positive."""
+    return a // divisor if a >= 0 else -(-a // divisor)

@@ -20,14 +20,16 @@ from vx.kernels.lowering import Lowering, Obligation, Scope
 MINUS_ONE = affine.const(-1)
 
 
-def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, ...] = ()) -> None:
-    """`expr >= 0` from here on, or the process ends with `message`."""
+def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, ...] = (), moved: bool = False) -> None:
+    """`expr >= 0` from here on, or the process ends with `message`. `moved`: nobody computes the index that it is
+    about, so that the check must not wrap where the index would not."""
     expr = _reduced(expr)
     if _holds(lo, expr) or (lo.facts and _holds(lo, assume.reduced(lo, expr))):
         return
     if _lasting(lo, expr) and any(_implies(o, expr, guards) for scope in lo.scopes for o in scope.obligations):
         return
-    check = ir.Check(_condition(lo, expr, guards), message)
+    wide = moved and (_least(expr, lo.ranges) < _SMALLEST or abs(expr.const) > _LARGEST)
+    check = ir.Check(_condition(expr, guards, wide), message)
     lo.emit(check)
     lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
 
@@ -69,7 +71,7 @@ def require_exact(lo: Lowering, expr: ir.Expr, span: Span) -> None:
     require(lo, affine.sub(affine.const(min(most, _LARGEST)), exact), message)
 
 
-_LARGEST = affine.limits("i64")[1]
+_SMALLEST, _LARGEST = affine.limits("i64")
 
 
 def require_equal(lo: Lowering, a: ir.Affine, b: ir.Affine, what: str, span: Span) -> None:
@@ -97,7 +99,7 @@ def hoist(lo: Lowering, scope: Scope, loop: Loop) -> None:
         if any(affine.variables(e) & changed or any(x.buffer in written for x in affine.loads(e)) for e in used):
             continue
         body.remove(obligation.placeholder)
-        require(lo, smallest, obligation.placeholder.message, (*obligation.guards, *guard))
+        require(lo, smallest, obligation.placeholder.message, (*obligation.guards, *guard), moved=True)
 
 
 def _reduced(expr: ir.Affine) -> ir.Affine:
@@ -166,20 +168,19 @@ def _unfold(lo: Lowering, expr: ir.Affine, inside: set[ir.VarId]) -> ir.Affine:
     return expr
 
 
-def _condition(lo: Lowering, expr: ir.Affine, guards: tuple[ir.Expr, ...]) -> ir.Expr:
-    """`expr >= 0 || guards`, written with the constant on the right; in 128 bits where it could wrap to hold."""
+def _condition(expr: ir.Affine, guards: tuple[ir.Expr, ...], wide: bool) -> ir.Expr:
+    """`expr >= 0 || guards`, written with the constant on the right; `wide`: in 128 bits."""
     varying = ir.Affine(0, expr.terms)
-    cond: ir.Expr = ir.Binary(">=", affine.simplest(varying), ir.Lit(-expr.const, "i64"), "bool")
-    if max(abs(expr.const), -_least(varying, lo.ranges)) > _LARGEST:
-        cond = ir.Binary(">=", _wide(varying), ir.Lit(-expr.const, "i128"), "bool")
+    sides = (_wide(varying), "i128") if wide else (affine.simplest(varying), "i64")
+    cond: ir.Expr = ir.Binary(">=", sides[0], ir.Lit(-expr.const, sides[1]), "bool")
     for guard in guards:
         cond = ir.Binary("||", guard, cond, "bool")
     return cond
 
 
 def _least(expr: ir.Affine, ranges: affine.Ranges) -> int:
-    """The least value of a sum, exactly, of i64s."""
-    least, most = affine.limits("i64")
+    """The least value of the terms of a sum of i64s, exactly."""
+    least, most = _SMALLEST, _LARGEST
     total = 0
     for c, atom in expr.terms:
         ends = [affine.interval(factor, ranges) for factor in affine.factors(atom)]

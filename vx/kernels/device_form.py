@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from vx.diagnostics.span import NOWHERE, Span
 from vx.kernels import affine, device, effects, ir
 from vx.kernels.device_facts import Facts, addressed_by_data, element_bytes, messages
+from vx.kernels.device_search import in_pieces
 from vx.sema.tree import FLOATS
 
 RECOMPUTE = 8192
@@ -31,7 +32,7 @@ def device_region(region: ir.Region) -> device.Region:
         if isinstance(p, ir.ScalarParam)
     )
     outs = {e.slot for e in block}
-    made = [*region.buffers, *(s for s in former.slots.values())]
+    made = [*region.buffers, *former.slots.values(), *former.made]
     scratch, size = _laid_out([b for b in made if b.kind == "scratch" and b.id not in outs])
     kernels = tuple(former.kernels)
     texts = messages(kernels)
@@ -67,9 +68,17 @@ class _Former:
     host: set[ir.VarId] = field(default_factory=set)
     uses: Counter[ir.VarId] = field(default_factory=Counter)
     facts: Facts = field(default_factory=Facts)
+    made: list[ir.Buffer] = field(default_factory=list)
+    newest: int = 0
+    buffers: int = 0
+    """The greatest number of a scalar, and of a buffer, so far."""
 
     def __post_init__(self) -> None:
         self.uses = self.references(self.region.body)
+        self.newest = max(
+            (*self.uses, *(p.var.id for p in self.region.params if isinstance(p, ir.ScalarParam))), default=0
+        )
+        self.buffers = max((b.id for b in self.region.buffers), default=-1)
         scalars = [p for p in self.region.params if isinstance(p, ir.ScalarParam)]
         for i, p in enumerate(scalars):
             if p.out:
@@ -93,7 +102,7 @@ class _Former:
                 continue
             step = self._issued(stmt, pending, stmts[i + 1 :], facts)
             if step is None:
-                pending.append(stmt)
+                pending.append(self._searched(stmt, pending, steps) if isinstance(stmt, ir.ArgReduce) else stmt)
             elif not isinstance(step, device.Let | device.Check) and step != ():
                 self._flush(pending, steps, facts)
                 steps.append(self._controlled(stmt, facts))
@@ -102,6 +111,30 @@ class _Former:
                 steps.append(step)
         self._flush(pending, steps, facts)
         return tuple(steps)
+
+    def _searched(self, stmt: ir.ArgReduce, pending: Sequence[ir.Stmt], steps: list[device.Step]) -> ir.ArgReduce:
+        """A long search, after launching what looks at its pieces; what is pending must not matter to it."""
+        here = affine.variables(stmt.value) | affine.variables(stmt.index)
+        if here - {stmt.var.id} - self.known.keys() - self.host:
+            return stmt
+        looks = [ir.Let(stmt.best, stmt.value), ir.Let(stmt.at, stmt.index)]
+        if self._stored(pending) & self._read(looks):
+            return stmt
+        search = in_pieces(stmt, self._next_var, self._next_buffer)
+        if search is None:
+            return stmt
+        self.made += search.made
+        axis = device.Axis(search.piece, ir.Lit(0, "i64"), ir.Lit(search.pieces, "i64"), search.pieces, True)
+        steps.append(self._add((device.Part((axis,), search.body),), (), "", self.region.span))
+        return search.rest
+
+    def _next_var(self) -> int:
+        self.newest += 1
+        return self.newest
+
+    def _next_buffer(self) -> int:
+        self.buffers += 1
+        return self.buffers
 
     def _issued(
         self, stmt: ir.Stmt, pending: Sequence[ir.Stmt], rest: Sequence[ir.Stmt], facts: Facts
@@ -248,13 +281,10 @@ class _Former:
 
     def _slot(self, var: ir.Var) -> ir.Buffer:
         if var.id not in self.slots:
-            number = 1 + max((b.id for b in self.region.buffers), default=-1) + len(self.slots)
-            self.slots[var.id] = ir.Buffer(number, f"{var.name}_slot", var.type, "scratch", 1, True)
+            self.slots[var.id] = ir.Buffer(self._next_buffer(), f"{var.name}_slot", var.type, "scratch", 1, True)
         return self.slots[var.id]
 
-    def _add(
-        self, parts: tuple[device.Part, ...], checks: tuple[ir.Stmt, ...], why: str, span: Span
-    ) -> device.Launch:
+    def _add(self, parts: tuple[device.Part, ...], checks: tuple[ir.Stmt, ...], why: str, span: Span) -> device.Launch:
         whole = [*checks, *(s for part in parts for s in _as_loops(part))]
         taken: dict[ir.VarId, ir.Stmt] = {}
         arguments: dict[ir.VarId, ir.Var] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from vx.codegen.gpu import supported
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.span import Span
 from vx.machine.machine import Machine, Topology
@@ -44,12 +45,17 @@ def _check_element(tensor: Tensor, span: Span, reporter: Reporter) -> None:
 def _check_place(topology: Topology | None, span: Span, arch: str, stand_in: bool, reporter: Reporter) -> None:
     if topology is None or (stand_in and topology.layer != "builtin"):
         return
+    if topology.layer != "builtin" and topology.arch == "nvptx64" and supported(topology.isa):
+        return
     if topology.name == "GPU" or topology.arch not in (None, arch):
         reporter.error(
             "E9031",
-            f"code on {topology.name} is for {topology.arch or 'a GPU'}, and this build generates {arch} code only",
+            f"code on {topology.name} is for {_part(topology)}, and this build generates code for {arch} and NVIDIA GPUs",
             span,
-            helps=["check the program with `vx check`, or place the code on a topology whose `arch` is the host's"],
+            helps=[
+                "check the program with `vx check`, place the code on a topology whose `arch` is the host's, or name the "
+                "part in the machine file: `arch: nvptx64, isa: sm_90`"
+            ],
         )
     elif topology.arch is None and topology.layer == "builtin":
         reporter.warning(
@@ -58,6 +64,10 @@ def _check_place(topology: Topology | None, span: Span, arch: str, stand_in: boo
             span,
             helps=["describe the real part in a machine file and pass it with --machine"],
         )
+
+
+def _part(topology: Topology) -> str:
+    return " ".join(filter(None, (topology.arch or "a GPU", topology.isa)))
 
 
 def _nodes(node: object) -> Iterator[Expr]:

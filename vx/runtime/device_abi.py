@@ -1,7 +1,7 @@
 """The contract between compiled programs and a device plugin, `libvx_<name>.so`, defined once.
 
-Enters: nothing. Leaves: the tables that code generation reads (`ENTRIES`, `STRUCTS`, `Status`, …), and the C
-header that `python -m vx.runtime.device_abi` writes, `device/vx_device.h`.
+Enters: nothing. Leaves: the tables that code generation reads (`ENTRIES`, `STRUCTS`, `Status`, …), and two C headers
+that `python -m vx.runtime.device_abi` writes: `device/vx_device.h` for plugins, `vx_forward.h` for the program's side.
 
 A plugin is opened with a *manifest*: constants of the program that say which devices, arenas, kernels and regions
 one role needs. Every entry returns a `Status` (or null for an address); `vx_last_error` then says what was wrong and
@@ -283,7 +283,8 @@ COMPATIBLE: tuple[Entry, ...] = (
            "refused.", device=OUT, topology=U32),
     _entry("vx_plugin_control", I32, "See Control.", opcode=U32, payload=OUT),
 )  # fmt: skip
-"""The compatibility surface, usable from Vx through `extern`."""
+"""The compatibility surface, usable from Vx through `extern` once a role has opened its devices: what fails gives a status
+or null."""
 
 ENTRIES: Mapping[str, Entry] = MappingProxyType({e.name: e for e in (*LOWERED, *COMPATIBLE)})
 """Every function that a plugin exports, by name."""
@@ -384,7 +385,7 @@ def render_header() -> str:
 # ---- the program's side ------------------------------------------------------------------------
 _FORWARD_TOP = """\
 /* What a program calls for each entry of a plugin. Written by `python -m vx.runtime.device_abi`; included once, by
-   devices.c, which opens the plugin and has `check` and `check_address`. */
+   devices.c, which opens the plugin and has the functions declared below. */
 """
 
 
@@ -399,18 +400,24 @@ def _forward(entry: Entry) -> str:
     return f"{_declare(entry.ret, SYMBOLS[entry.name])}({_signature(entry)}) {{ return {call}; }}"
 
 
+def _passed_on(entry: Entry) -> str:
+    call = f"plugin.{entry.name}({', '.join(param for param, _ in entry.params)})"
+    return f"{_declare(entry.ret, entry.name)}({_signature(entry)}) {{ need_plugin(); return {call}; }}"
+
+
 def render_forwarders() -> str:
     """The text of `vx_forward.h`."""
-    table = [f"    {_declare(e.ret, f'(*{e.name})')}({_signature(e)});" for e in LOWERED]
-    names = [f'    {{"{e.name}", offsetof(Plugin, {e.name})}},' for e in LOWERED]
+    table = [f"    {_declare(e.ret, f'(*{e.name})')}({_signature(e)});" for e in ENTRIES.values()]
+    names = [f'    {{"{name}", offsetof(Plugin, {name})}},' for name in ENTRIES]
     forwarded = [e for e in LOWERED if e.name in SYMBOLS]
     prototypes = [f"{_declare(e.ret, SYMBOLS[e.name])}({_signature(e)});" for e in forwarded]
-    prototypes += [f"{_declare(e.ret, e.name)}({_signature(e)});" for e in (OPEN, MOVE, MOVE_STRIDED)]
+    prototypes += [f"{_declare(e.ret, e.name)}({_signature(e)});" for e in (OPEN, MOVE, MOVE_STRIDED, *COMPATIBLE)]
     prototypes += ["", f"enum {{ VX_MOVE_TO_HOST = {MOVE_TO_HOST}, VX_MOVE_FROM_HOST = {MOVE_FROM_HOST} }};"]
-    forwards = [_forward(entry) for entry in forwarded]
+    forwards = [*map(_forward, forwarded), "", *map(_passed_on, COMPATIBLE)]
     lines = [_FORWARD_TOP, "typedef struct {", *table, "} Plugin;", "", "static Plugin plugin;", ""]
     lines += ["static const struct {", "    const char *name;", "    size_t at;", "} MEMBERS[] = {", *names, "};", ""]
-    lines += ["static int32_t check(int32_t status);", "static void *check_address(void *address);", ""]
+    lines += ["static int32_t check(int32_t status);", "static void *check_address(void *address);"]
+    lines += ["static void need_plugin(void);", ""]
     return "\n".join([*lines, *prototypes, "", *forwards]) + "\n"
 
 

@@ -25,6 +25,10 @@ static void *check_address(void *address) {
     return address;
 }
 
+static void need_plugin(void) {
+    if (!library) vx_fail_called("devices: no role of this program has opened any");
+}
+
 static void path_of(const char *name, char path[PATH_MAX]) {
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self);

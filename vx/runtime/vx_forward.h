@@ -1,5 +1,5 @@
 /* What a program calls for each entry of a plugin. Written by `python -m vx.runtime.device_abi`; included once, by
-   devices.c, which opens the plugin and has `check` and `check_address`. */
+   devices.c, which opens the plugin and has the functions declared below. */
 
 typedef struct {
     uint32_t (*vx_device_abi)(void);
@@ -30,6 +30,14 @@ typedef struct {
     int32_t (*vx_memory_of)(int32_t device, vx_memory *figures);
     int32_t (*vx_traffic_of)(int32_t device, vx_traffic *figures);
     int32_t (*vx_owner)(const void *address, int32_t *ordinal);
+    void *(*vx_plugin_alloc_and_transfer)(uint64_t bytes, void *host, uint32_t topology, uint32_t access);
+    uint64_t (*vx_plugin_dispatch_async)(const void *payload, uint64_t bytes, void **args, const int32_t *tags, int64_t arg_count);
+    int32_t (*vx_plugin_await_future)(uint64_t future);
+    int32_t (*vx_plugin_release_future)(uint64_t future);
+    int32_t (*vx_plugin_transfer_device_to_host)(void *device, void *host, uint64_t bytes, uint32_t topology);
+    void *(*vx_plugin_transfer_peer)(void *source, uint32_t source_topology, uint32_t target_topology, uint64_t bytes);
+    int32_t (*vx_plugin_free)(void *device, uint32_t topology);
+    int32_t (*vx_plugin_control)(uint32_t opcode, void *payload);
 } Plugin;
 
 static Plugin plugin;
@@ -66,10 +74,19 @@ static const struct {
     {"vx_memory_of", offsetof(Plugin, vx_memory_of)},
     {"vx_traffic_of", offsetof(Plugin, vx_traffic_of)},
     {"vx_owner", offsetof(Plugin, vx_owner)},
+    {"vx_plugin_alloc_and_transfer", offsetof(Plugin, vx_plugin_alloc_and_transfer)},
+    {"vx_plugin_dispatch_async", offsetof(Plugin, vx_plugin_dispatch_async)},
+    {"vx_plugin_await_future", offsetof(Plugin, vx_plugin_await_future)},
+    {"vx_plugin_release_future", offsetof(Plugin, vx_plugin_release_future)},
+    {"vx_plugin_transfer_device_to_host", offsetof(Plugin, vx_plugin_transfer_device_to_host)},
+    {"vx_plugin_transfer_peer", offsetof(Plugin, vx_plugin_transfer_peer)},
+    {"vx_plugin_free", offsetof(Plugin, vx_plugin_free)},
+    {"vx_plugin_control", offsetof(Plugin, vx_plugin_control)},
 };
 
 static int32_t check(int32_t status);
 static void *check_address(void *address);
+static void need_plugin(void);
 
 int32_t vx_device_close(void);
 void *vx_device_tile(int32_t arena, int64_t offset, int64_t bytes);
@@ -98,6 +115,14 @@ int32_t vx_device_owner(const void *address, int32_t *ordinal);
 void vx_device_open(const char *plugin, const vx_manifest *manifest);
 void vx_device_move(void *target, const void *source, int64_t bytes, int32_t sides);
 void vx_device_move_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides, const int64_t *extents, int32_t rank, int64_t elem_bytes, int32_t sides);
+void *vx_plugin_alloc_and_transfer(uint64_t bytes, void *host, uint32_t topology, uint32_t access);
+uint64_t vx_plugin_dispatch_async(const void *payload, uint64_t bytes, void **args, const int32_t *tags, int64_t arg_count);
+int32_t vx_plugin_await_future(uint64_t future);
+int32_t vx_plugin_release_future(uint64_t future);
+int32_t vx_plugin_transfer_device_to_host(void *device, void *host, uint64_t bytes, uint32_t topology);
+void *vx_plugin_transfer_peer(void *source, uint32_t source_topology, uint32_t target_topology, uint64_t bytes);
+int32_t vx_plugin_free(void *device, uint32_t topology);
+int32_t vx_plugin_control(uint32_t opcode, void *payload);
 
 enum { VX_MOVE_TO_HOST = 1, VX_MOVE_FROM_HOST = 2 };
 
@@ -125,3 +150,12 @@ int32_t vx_device_stamp(int32_t device) { return check(plugin.vx_stamp(device));
 int32_t vx_device_memory_of(int32_t device, vx_memory *figures) { return check(plugin.vx_memory_of(device, figures)); }
 int32_t vx_device_traffic_of(int32_t device, vx_traffic *figures) { return check(plugin.vx_traffic_of(device, figures)); }
 int32_t vx_device_owner(const void *address, int32_t *ordinal) { return check(plugin.vx_owner(address, ordinal)); }
+
+void *vx_plugin_alloc_and_transfer(uint64_t bytes, void *host, uint32_t topology, uint32_t access) { need_plugin(); return plugin.vx_plugin_alloc_and_transfer(bytes, host, topology, access); }
+uint64_t vx_plugin_dispatch_async(const void *payload, uint64_t bytes, void **args, const int32_t *tags, int64_t arg_count) { need_plugin(); return plugin.vx_plugin_dispatch_async(payload, bytes, args, tags, arg_count); }
+int32_t vx_plugin_await_future(uint64_t future) { need_plugin(); return plugin.vx_plugin_await_future(future); }
+int32_t vx_plugin_release_future(uint64_t future) { need_plugin(); return plugin.vx_plugin_release_future(future); }
+int32_t vx_plugin_transfer_device_to_host(void *device, void *host, uint64_t bytes, uint32_t topology) { need_plugin(); return plugin.vx_plugin_transfer_device_to_host(device, host, bytes, topology); }
+void *vx_plugin_transfer_peer(void *source, uint32_t source_topology, uint32_t target_topology, uint64_t bytes) { need_plugin(); return plugin.vx_plugin_transfer_peer(source, source_topology, target_topology, bytes); }
+int32_t vx_plugin_free(void *device, uint32_t topology) { need_plugin(); return plugin.vx_plugin_free(device, topology); }
+int32_t vx_plugin_control(uint32_t opcode, void *payload) { need_plugin(); return plugin.vx_plugin_control(opcode, payload); }

@@ -79,6 +79,22 @@ def test_a_released_future_stays_refused(pair: Pair) -> None:
     plugin.plugin_await_future(new)
 
 
+def test_awaiting_always_waits(pair: Pair, fake: ctypes.CDLL) -> None:
+    """Also for work that was issued again since."""
+    plugin, _, first, _ = pair
+    tile = plugin.plugin_alloc_and_transfer(64, None, 500, 1)
+    pinned = plugin.pin(64)
+    futures = []
+    for _ in range(2):
+        arguments = (memref(tile, [4], [1]), F32_RANK1), (c_int32(4), 4), (c_float(1), 6)
+        futures.append(dispatch(plugin, "add abi=1 topo=500", *arguments))
+        plugin.copy(pinned, first, 16)
+    for future in futures:
+        fake.fake_reset()
+        plugin.plugin_await_future(future)
+        assert fake.fake_calls(b"cuEventSynchronize") == 1
+
+
 def test_windows_are_what_the_plan_admits(pair: Pair) -> None:
     """4096 bytes on Device[1]: blocks are of 256, freed ones are used again, more is refused."""
     plugin, _, _, second = pair

@@ -68,6 +68,13 @@ def test_region_on_the_wrong_device(pair: Pair) -> None:
         plugin.run(0, 0, add_params(ctypes.addressof(host), 4), (ctypes.addressof(host), 16, True))
 
 
+def test_an_empty_tensor_is_nowhere(pair: Pair) -> None:
+    plugin, _, first, _ = pair
+    plugin.run(0, 0, add_params(first, 0), (first, 16, True), (first + 3 * MIB, 0, True), (8, 0, False))
+    plugin.copy(first + 3 * MIB, first, 0)
+    assert plugin.traffic(0).local_calls == 0
+
+
 def test_both_devices_compute(pair: Pair) -> None:
     """Dispatches, launches and results of each, and not of the other."""
     plugin, world, first, second = pair

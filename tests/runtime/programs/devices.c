@@ -13,6 +13,7 @@ void *vx_device_tile(int32_t arena, int64_t offset, int64_t bytes);
 int32_t vx_device_copy(void *target, const void *source, int64_t bytes);
 int32_t vx_device_run(int32_t region, int32_t device, const void *params, int64_t bytes, const vx_touch *touches, int64_t count);
 int32_t vx_device_warm(void);
+int32_t vx_plugin_control(uint32_t opcode, void *payload);
 void vx_device_move(void *target, const void *source, int64_t bytes, int32_t sides);
 void vx_device_move_strided(void *target, const int64_t *target_strides, const void *source, const int64_t *source_strides,
                             const int64_t *extents, int32_t rank, int64_t elem_bytes, int32_t sides);
@@ -79,9 +80,12 @@ static int move_everywhere(void) {
 
 int32_t vx_program_main(void) {
     float data[4] = {1, 2, 3, 4}, back[4] = {0};
+    int32_t count = 0;
     vx_caller = "devices.vx:7";
+    if (!strcmp(vx_arg(0), "early")) return vx_plugin_control(VX_CONTROL_DEVICE_COUNT, &count);
     vx_device_open(vx_arg(0), &MANIFEST);
     float *first = vx_device_tile(0, 0, 16), *second = vx_device_tile(1, 0, 16);
+    if (vx_plugin_control(VX_CONTROL_DEVICE_COUNT, &count) || count != 16) return 4;
     vx_device_move(first, data, 16, FROM_HOST);
     vx_device_copy(second, first, 16);
     vx_touch touch = {.address = second, .bytes = 16, .write = 1};

@@ -151,6 +151,7 @@ static int check_touches(const vx_region *region, int32_t device, const vx_touch
     for (int64_t i = 0; i < count; i++) {
         const vx_touch *t = &touches[i];
         int32_t arena;
+        if (t->bytes == 0) continue; /* an empty tensor, wherever it would be */
         TRY(vxd_find(t->address, t->bytes, &arena));
         int32_t owner = arena < 0 ? -1 : vxd_device_of(arena);
         if (owner == device || (arena < 0 && vxd_is_pinned(t->address, t->bytes))) continue;
