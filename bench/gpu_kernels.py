@@ -124,22 +124,15 @@ def prepare_random(folder: Path, count: int, target: str) -> None:
 
 def prepare_kernels(folder: Path, regions: list, target: str, dependent: bool = False) -> None:
     """The folder's kernels, their sources and the manifest."""
-    from vx.codegen.triton import print_kernel
-    from vx.codegen.triton_compile import compile_kernels
-    from vx.codegen.triton_manifest import manifest
-    from vx.kernels.device_form import device_region
+    from vx.codegen.triton_manifest import build_kernels
 
-    launched = [device_region(r) for r in regions]
-    printed = [[print_kernel(d, k, dependent) for k in d.kernels] for d in launched]
-    flat = [p for group in printed for p in group]
-    binaries = {b.symbol: b for b in compile_kernels(flat, target)}
-    facts = manifest(list(zip(launched, printed, strict=True)), binaries, target)
+    facts, files, sources = build_kernels(regions, target, dependent)
     for name in ("kernels", "data", "source"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for p in flat:
-        kernel = facts["kernels"][p.symbol]
-        (folder / "kernels" / kernel["file"]).write_bytes(binaries[p.symbol].image)
-        (folder / "source" / f"{p.symbol}.py").write_text(p.source)
+    for name, image in files.items():
+        (folder / "kernels" / name).write_bytes(image)
+    for symbol, source in sources.items():
+        (folder / "source" / f"{symbol}.py").write_text(source)
     (folder / "manifest.json").write_text(json.dumps(facts, indent=1))
 
 

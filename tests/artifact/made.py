@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from vx.artifact.write import write_output
 from vx.build import Built, build
@@ -58,7 +62,19 @@ def program_in(folder: Path, text: str, name: str = "scaled.vx") -> Path:
     return path
 
 
-def output(folder: Path, text: str, out: str, options: Options = ON_DEVICE, with_model: bool = True) -> Path:
-    """The output `out` of a program that stands in `folder`."""
+def output(folder: Path, text: str, out: Path | str, options: Options = ON_DEVICE, with_model: bool = True) -> Path:
+    """The output of a program that stands in `folder`."""
     program = program_in(folder, text)
-    return write_output(built(program, options), str(program), options, str(folder / out), with_model)[0]
+    return write_output(built(program, options), str(program), options, str(out), with_model)[0]
+
+
+def make(text: str, out: Path | str, options: Options = ON_DEVICE, with_model: bool = True) -> Path:
+    """The output of a program that stands somewhere; it is compiled once."""
+    return output(_sources() / sha256(text.encode()).hexdigest()[:8], text, out, options, with_model)
+
+
+@cache
+def _sources() -> Path:
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from artifact.made import HELLO, ON_DEVICE, PLACED, WITH_MODEL, built, output, program_in
+from artifact.made import HELLO, ON_DEVICE, PLACED, WITH_MODEL, built, make, output, program_in
 
 from vx.artifact.identity import identity_of
 from vx.artifact.manifest import parse
@@ -49,16 +49,16 @@ def run_alone(program: Path, cwd: Path, **environment: str) -> subprocess.Comple
     )
 
 
-def refused(folder: Path, text: str, out: str, options: Options = ON_DEVICE) -> str:
+def refused(text: str, out: Path, options: Options = ON_DEVICE) -> str:
     with pytest.raises(CompileError) as error:
-        output(folder, text, out, options)
+        make(text, out, options)
     (found,) = error.value.diagnostics
     return f"{found.code} {found.message}"
 
 
 # ---- forms -------------------------------------------------------------------------------------
 def test_a_folder_has_everything_and_runs_alone(tmp_path: Path) -> None:
-    made = output(tmp_path / "here", WITH_MODEL, "out")
+    made = make(WITH_MODEL, tmp_path / "here" / "out")
     assert sorted(files(made)) == EVERYTHING
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(made, elsewhere / "moved")
@@ -70,8 +70,8 @@ def test_a_folder_has_everything_and_runs_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".tar.gz", ".tgz"])
 def test_an_archive_is_the_folder(tmp_path: Path, suffix: str) -> None:
-    folder = output(tmp_path, WITH_MODEL, "out")
-    made = output(tmp_path, WITH_MODEL, f"out{suffix}")
+    folder = make(WITH_MODEL, tmp_path / "out")
+    made = make(WITH_MODEL, tmp_path / f"out{suffix}")
     unpacked = tmp_path / "unpacked"
     with tarfile.open(made) as archive:
         assert archive.getnames()[0] == "scaled/manifest.json"
@@ -83,27 +83,26 @@ def test_an_archive_is_the_folder(tmp_path: Path, suffix: str) -> None:
 
 
 def test_an_executable_has_its_record_beside_it(tmp_path: Path) -> None:
-    made = output(tmp_path, PLACED, "out", Options())
+    made = make(PLACED, tmp_path / "out", Options())
     assert run_alone(made, tmp_path).stdout == "1.5\n"
     assert (tmp_path / "out.admission.json").is_file() and verify(made).problems == ()
-    output(tmp_path, HELLO, "out", Options())
+    make(HELLO, tmp_path / "out", Options())
     assert not (tmp_path / "out.admission.json").exists() and verify(made).problems == ()
 
 
 def test_a_slash_makes_it_a_folder(tmp_path: Path) -> None:
-    made = output(tmp_path, HELLO, "out", Options())
+    made = make(HELLO, tmp_path / "out", Options())
     assert made.is_file()
-    program = program_in(tmp_path, HELLO)
-    folder, _ = write_output(built(program, Options()), str(program), Options(), f"{tmp_path / 'folder'}/")
+    folder = make(HELLO, f"{tmp_path / 'folder'}/", Options())
     assert sorted(files(folder)) == ["admission.json", "manifest.json", "program"]
 
 
 def test_a_plugin_makes_it_a_folder(tmp_path: Path) -> None:
-    assert "libvx_host.so" in files(output(tmp_path, PLACED, "out"))
+    assert "libvx_host.so" in files(make(PLACED, tmp_path / "out"))
 
 
 def test_the_model_can_stay_where_it_is(tmp_path: Path, root: Path) -> None:
-    made = output(tmp_path, WITH_MODEL, "out", with_model=False)
+    made = make(WITH_MODEL, tmp_path / "out", with_model=False)
     assert sorted(files(made)) == [name for name in EVERYTHING if not name.startswith("model/")]
     tiny = root / "models" / "tiny"
     assert run_alone(made / "program", tmp_path).returncode != 0
@@ -113,7 +112,7 @@ def test_the_model_can_stay_where_it_is(tmp_path: Path, root: Path) -> None:
 
 def test_a_random_model_is_its_seed(tmp_path: Path, root: Path) -> None:
     random_model(root / "models" / "tiny", 5, tmp_path / "random")
-    made = output(tmp_path, WITH_MODEL, "out", replace(ON_DEVICE, model=str(tmp_path / "random")))
+    made = make(WITH_MODEL, tmp_path / "out", replace(ON_DEVICE, model=str(tmp_path / "random")))
     manifest = parse((made / "manifest.json").read_bytes())
     assert manifest.model is not None and (manifest.model.seed, manifest.model.included) == (5, True)
     assert manifest.files["model/model.safetensors"].bytes < 100_000, "its tokenizer, and no weights"
@@ -122,7 +121,7 @@ def test_a_random_model_is_its_seed(tmp_path: Path, root: Path) -> None:
 
 # ---- the manifest ------------------------------------------------------------------------------
 def test_the_manifest_says_what_it_is(tmp_path: Path) -> None:
-    made = output(tmp_path, WITH_MODEL, "out")
+    made = make(WITH_MODEL, tmp_path / "out")
     manifest = parse((made / "manifest.json").read_bytes())
     record = json.loads((made / "admission.json").read_bytes())
     own = identity_of((made / "program").read_bytes())
@@ -141,14 +140,14 @@ def test_roles_that_were_left_out_are_named(tmp_path: Path) -> None:
 role fn two() -> i32 { return 0; }
 fn main() -> i32 { return one(); }
 """
-    made = output(tmp_path, text, "out", Options(machine="h200", host="default", devices="host", roles=("one",)))
+    made = make(text, tmp_path / "out", Options(machine="h200", host="default", devices="host", roles=("one",)))
     manifest = parse((made / "manifest.json").read_bytes())
     assert [(role.role, role.verdict) for role in manifest.roles] == [("one", "admitted"), ("two", "not asked for")]
 
 
 # ---- no source, no paths, the same bytes -------------------------------------------------------
 def test_it_holds_no_source_and_no_path(tmp_path: Path, root: Path) -> None:
-    made = output(tmp_path / "a-folder-to-look-for", WITH_MODEL, "out")
+    made = output(tmp_path / "a-folder-to-look-for", WITH_MODEL, tmp_path / "a-folder-to-look-for" / "out")
     lines = [line.strip().encode() for line in WITH_MODEL.splitlines() if len(line.strip()) > 12]
     forbidden = [b"wombats", b"a-folder-to-look-for", *lines]
     forbidden += [os.fsencode(path) for path in (tmp_path, root, Path.home(), os.environ["VX_CACHE_DIR"])]
@@ -161,10 +160,10 @@ def test_it_holds_no_source_and_no_path(tmp_path: Path, root: Path) -> None:
     ("text", "out", "options"), [(WITH_MODEL, "out.tar.gz", ON_DEVICE), (PLACED, "out", Options())]
 )
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path, text: str, out: str, options: Options) -> None:
-    first = output(tmp_path / "one", text, out, options).read_bytes()
+    first = output(tmp_path / "one", text, tmp_path / "one" / out, options).read_bytes()
     before = os.umask(0o077)
     try:
-        second = output(tmp_path / "another" / "folder", text, out, options).read_bytes()
+        second = output(tmp_path / "another" / "folder", text, tmp_path / out, options).read_bytes()
     finally:
         os.umask(before)
     assert first == second
@@ -173,10 +172,10 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path, text: str, out: str
 # ---- what is in the way ------------------------------------------------------------------------
 def test_an_earlier_output_is_replaced(tmp_path: Path) -> None:
     for out, options in (("f", ON_DEVICE), ("f.tgz", ON_DEVICE)):
-        first = files_or_bytes(output(tmp_path, WITH_MODEL, out, options))
-        second = files_or_bytes(output(tmp_path, WITH_MODEL.replace("2.0", "3.0"), out, options))
+        first = files_or_bytes(make(WITH_MODEL, tmp_path / out, options))
+        second = files_or_bytes(make(WITH_MODEL.replace("2.0", "3.0"), tmp_path / out, options))
         assert first != second and verify(tmp_path / out).problems == ()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "f.tgz", "scaled.vx"], "nothing is left over"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "f.tgz"], "nothing is left over"
 
 
 def files_or_bytes(path: Path) -> object:
@@ -185,9 +184,9 @@ def files_or_bytes(path: Path) -> object:
 
 @pytest.mark.parametrize("where", ["notes.txt", "model/notes.txt", "kernels/mine"])
 def test_a_folder_with_anything_else_is_left(tmp_path: Path, where: str) -> None:
-    made = output(tmp_path, WITH_MODEL, "out")
+    made = make(WITH_MODEL, tmp_path / "out")
     program_in(made, "mine", where)
-    assert f"`{where}`" in refused(tmp_path, WITH_MODEL, "out")
+    assert f"`{where}`" in refused(WITH_MODEL, made)
     assert (made / where).read_text() == "mine"
 
 
@@ -200,13 +199,23 @@ def test_other_things_are_left(tmp_path: Path) -> None:
         (HELLO, "folder", Options()),
         (HELLO, "file", Options()),
         (HELLO, "pipe", Options()),
-        (HELLO, "scaled.vx", Options()),
         (WITH_MODEL, "file", ON_DEVICE),
         (WITH_MODEL, "file.tar.gz", ON_DEVICE),
     ):
-        assert refused(tmp_path, text, out, options).startswith("E9033"), out
+        assert refused(text, tmp_path / out, options).startswith("E9033"), out
     assert (tmp_path / "file").read_text() == (tmp_path / "file.tar.gz").read_text() == "mine"
-    assert output(tmp_path, WITH_MODEL, "folder").is_dir(), "an empty folder is nothing"
+    assert make(WITH_MODEL, tmp_path / "folder").is_dir(), "an empty folder is nothing"
+
+
+def test_sources_and_records_of_others_are_left(tmp_path: Path) -> None:
+    program = program_in(tmp_path, HELLO)
+    with pytest.raises(CompileError, match="E9033"):
+        output(tmp_path, HELLO, program, Options())
+    assert program.read_text() == HELLO
+    (tmp_path / "out.admission.json").write_text("mine")
+    for text in (HELLO, PLACED):
+        assert refused(text, tmp_path / "out", Options()).startswith("E9033")
+    assert (tmp_path / "out.admission.json").read_text() == "mine" and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("out", ["out", "out.tar.gz"])
@@ -214,9 +223,10 @@ def test_other_things_are_left(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_what_was_there(
     tmp_path: Path, out: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = files_or_bytes(output(tmp_path, WITH_MODEL, out))
-    program = program_in(tmp_path, WITH_MODEL.replace("2.0", "3.0"))
-    finished = built(program, ON_DEVICE)
+    before = files_or_bytes(make(WITH_MODEL, tmp_path / out))
+    text = WITH_MODEL.replace("2.0", "3.0")
+    make(text, tmp_path / "other")
+    shutil.rmtree(tmp_path / "other")
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -228,11 +238,11 @@ def test_a_full_disk_leaves_what_was_there(
     }
     if call in used[out]:
         with pytest.raises(CompileError) as error:
-            write_output(finished, str(program), ON_DEVICE, str(tmp_path / out))
+            make(text, tmp_path / out)
         assert [found.code for found in error.value.diagnostics] == ["E9022"]
         monkeypatch.undo()
         assert files_or_bytes(tmp_path / out) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == [out, "scaled.vx"]
+    assert [path.name for path in tmp_path.iterdir()] == [out]
 
 
 def _write_often(program: str, out: str, times: int) -> None:
@@ -251,7 +261,7 @@ def test_builds_to_one_place_end_with_one_whole_result(tmp_path: Path, out: str)
         built(program, ON_DEVICE)
     fork = multiprocessing.get_context("fork")
     workers = [
-        fork.Process(target=_write_often, args=(str(program), str(tmp_path / out), 10)) for program in programs * 2
+        fork.Process(target=_write_often, args=(str(program), str(tmp_path / out), 4)) for program in programs * 2
     ]
     for worker in workers:
         worker.start()

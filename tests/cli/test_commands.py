@@ -246,7 +246,7 @@ def test_build_takes_the_model_along(tmp_path: Path) -> None:
     for _ in range(2):
         done = run_vx("build", str(path), "-o", str(out))
         assert done.returncode == 0, done.stderr
-    assert sorted(entry.name for entry in out.iterdir()) == ["admission.json", "model", "program"]
+    assert sorted(entry.name for entry in out.iterdir()) == ["admission.json", "manifest.json", "model", "program"]
     out.rename(moved)
     assert subprocess.run([str(moved / "program")], capture_output=True, check=True).stdout == b"0true"
     (moved / "notes.txt").write_text("mine", encoding="utf-8")

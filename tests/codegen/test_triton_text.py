@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cpu_regions import add, at, binary, launched, lit, loop, mul, region, var
 from triton_harness import printed
 
+from vx.codegen.triton import print_kernel
 from vx.kernels import ir
+from vx.kernels.device_form import device_region
 
 HEAD = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n\n@triton.jit\n"
 
@@ -22,8 +26,8 @@ def test_elements_of_a_run_time_length() -> None:
     nest = loop(i, n, ir.Store(1, at(i), binary("*", ir.Load(0, at(i, 3), "f32"), lit(2.0, "f32"))))
     assert source(nest, scalars=(n,)) == (
         "def r_d0(b0, b1, block):\n"
-        "    n = tl.load(block)\n"
         "    pid = tl.program_id(0)\n"
+        "    n = tl.load(block)\n"
         "    v1_tiles = tl.maximum((n + 511) // 512, 0)\n"
         "    if pid >= v1_tiles:\n"
         "        return\n"
@@ -63,6 +67,20 @@ def test_a_matrix_product_uses_matrix_units() -> None:
         store = ir.Store(2, at((64, i), j), add(k, 128, mul(*factors)))
         text = source(loop(i, 64, loop(j, 64, store)), elems=f"{elem} {elem} f32")
         assert f"acc = tl.dot(b0_at, tl.trans(b1_at), acc{precision})\n" in text
+
+
+def test_a_dependent_kernel_waits_before_it_stores_or_reads_what_may_change() -> None:
+    i, k, n = var(1), var(2), var(3, "f32")
+    total = add(k, 64, mul(ir.Load(0, at((64, i), k), "f32"), ir.Load(1, at(k), "f32")))
+    kernel, launch = launched([loop(i, 8, ir.Store(2, at(i), binary("*", total, n)))])
+    made = region(["f32"] * 3, [launch], [n], kernels=[kernel])
+    buffers = tuple(replace(b, written=b.id == 2) for b in made.buffers)
+    launches = device_region(replace(made, buffers=buffers))
+    lines = print_kernel(launches, launches.kernels[0], dependent=True).source.splitlines()
+    order = [next(i for i, line in enumerate(lines) if word in line) for word in
+             ("tl.load(b0", "gdc_wait()", "gdc_launch_dependents()", "tl.load(block)", "tl.store")]  # fmt: skip
+    assert order == sorted(order) and "gdc_wait" in lines[3]
+    assert sum("gdc_wait()" in line for line in lines) == 1
 
 
 def test_warps_meet_before_others_read() -> None:

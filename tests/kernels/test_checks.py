@@ -23,7 +23,7 @@ ENDS = {
     "a number cut to 32 bits": "let k : i32 = (b[5] as i64 * 214748365i64) as i32; x[k] = 1.0;",
     "a range that starts below zero": "for i in ((n - 9) as u32)..(n as u32) { x[i] = 1.0; }",
     "a range that starts before its first number": "for i in n as u32 - 9u32..n as u32 { b[i % 4u32] = 1u8; }",
-    "a range that ends after the last number": "for i in 0..n * 1000000000 { b[i % 4] = 1u8; }",
+    "a range that ends after the last number": "for i in n * 999999990..n * 1000000000 { b[i % 4] = 1u8; }",
     "a wrapped narrow index": "for i in 0..200 { if i > 150 { x[(i as i8) as i32] = 1.0; } }",
 }  # fmt: skip
 

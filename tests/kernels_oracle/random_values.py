@@ -296,4 +296,4 @@ class Values(Writer):
 
     def owned(self, a: Num) -> str:
         """A row expression that does not move a tensor."""
-        return f"{a.vx}.copy()" if a.vx[0] not in "(em" and "::" not in a.vx else a.vx
+        return a.vx if a.vx.startswith(("(", "early<", "Tensor<")) else f"{a.vx}.copy()"

@@ -23,7 +23,7 @@ from vx.options import Options
 
 COMPILED = (range(0, 12), range(100, 112))
 LOWERED = range(200, 220)
-VIEWED = range(300, 330)
+VIEWED = range(300, 320)
 
 
 def write(path: Path, cases: Sequence[Case]) -> Path:

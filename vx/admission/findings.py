@@ -261,12 +261,13 @@ class Findings:
         span: Span,
     ) -> None:
         available = self.capacity(bank) or 0
-        labels = [Label(at, f"{_quoted(name)}: {size} bytes") for name, size, at in slots[:MAX_LABELS] if at != span]
+        labels = _labels(slots, span)
         notes = [f"{required} bytes are required, {available} are there, {required - available} are missing"]
         if code == "E6028":
             notes = [f"{bank} has {available} bytes"]
-        if len(slots) > MAX_LABELS:
-            notes.append(f"{len(slots)} tiles coexist; {MAX_LABELS} are shown")
+        hidden = len({at for _, _, at in slots}) - MAX_LABELS
+        if hidden > 0:
+            notes.append(f"{len(slots)} tiles coexist; the places of the largest are shown, {hidden} more are not")
         if self.overcommitted(bank):
             notes.append(f"{bank.space} is declared `overcommit`, so this is allowed")
             self.reporter.warning("W1028", f"{message}: more than it has", span, labels, notes)
@@ -319,6 +320,23 @@ def _placings(*found: Mapping[str, Peak]) -> Iterator[Placing]:
     for peaks_ in found:
         for peak in peaks_.values():
             yield from peak.slots.placings
+
+
+def _labels(slots: Sequence[tuple[str, int, Span]], span: Span) -> list[Label]:
+    """What is held where, the most bytes first; the tiles of one place together."""
+    places: dict[Span, list[tuple[str, int]]] = {}
+    for name, size, at in slots:
+        places.setdefault(at, []).append((name, size))
+    largest = sorted(places.items(), key=lambda place: -sum(size for _, size in place[1]))
+    return [Label(at, _held(tiles_)) for at, tiles_ in largest[:MAX_LABELS] if at != span]
+
+
+def _held(slots: Sequence[tuple[str, int]]) -> str:
+    """One tile by its name, several with how many they are: `w.w1`, `w.w2`, … (13 tiles)."""
+    names = [_quoted(name) for name, _ in sorted(slots, key=lambda slot: -slot[1])]
+    shown = ", ".join([*names[:2], *(["…"] if len(names) > 2 else [])])
+    count = f" ({len(names)} tiles)" if len(names) > 1 else ""
+    return f"{shown}{count}: {sum(size for _, size in slots)} bytes"
 
 
 def _signature(function: tree.Function) -> Iterator[tuple[str, tree.Type, Span]]:

@@ -25,6 +25,7 @@ from vx.artifact.errors import ArtifactError
 from vx.artifact.identity import MAGIC, identity_of
 from vx.artifact.manifest import LIMIT, MANIFEST, MODEL, PROGRAM, RECORD, File, Manifest, Model, Role, parse, text_of
 from vx.artifact.member import FILE, FOLDER, file_of, folder_members
+from vx.artifact.verify import RECORD_SCHEMA
 from vx.build import MODEL_FILES, Built
 from vx.codegen.cache import writing
 from vx.diagnostics.report import CompileError, Diagnostic, Help, Level
@@ -215,6 +216,8 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 # ---- what is in the way ------------------------------------------------------------------------
 def _refuse_what_is_there(out: Path, program: Path, archive: bool, folder: bool) -> None:
+    if not archive and not folder:
+        _refuse_foreign_record(out.with_name(f"{out.name}.{RECORD}"))
     if not os.path.lexists(out):
         return
     if out.exists() and program.exists() and out.samefile(program):
@@ -227,8 +230,19 @@ def _refuse_what_is_there(out: Path, program: Path, archive: bool, folder: bool)
     elif out.exists() and not out.is_file():
         raise _in_the_way(out, "it is no plain file")
     elif out.exists() and out.stat().st_size and not (_is_archive(out) if archive else _is_executable(out)):
-        form = "an artifact" if archive else "an executable of Vx"
+        form = "an artifact" if archive else "an executable"
         raise _in_the_way(out, f"it is a file, and not {form}")
+
+
+def _refuse_foreign_record(record: Path) -> None:
+    """What lies where the record of an executable's admission is to be, has to be such a record."""
+    if not os.path.lexists(record):
+        return
+    if record.is_file():
+        with open(record, "rb") as stream:
+            if RECORD_SCHEMA.encode() in stream.read(64):
+                return
+    raise _in_the_way(record, "it is no record of an admission")
 
 
 def _is_executable(path: Path) -> bool:

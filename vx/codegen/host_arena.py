@@ -48,6 +48,7 @@ class Arenas:
     totals: Mapping[str, Mapping[Bank, int]] = field(default_factory=dict)
     floors: Mapping[str, Mapping[Bank, int]] = field(default_factory=dict)
     """Where the frames start in each arena, above the workspace."""
+    reserves: Mapping[str, Mapping[Bank, int]] = field(default_factory=dict)
 
     def bank(self, type_: tree.Type) -> Bank | None:
         """The planned bank of a placed tensor; None for any other type."""
@@ -77,8 +78,10 @@ def arenas_of(plans: Sequence[Plan], machine: Machine | None) -> Arenas:
         }
         for plan in plans
     }
-    floors = {plan.frames[-1].function: {arena.bank: arena.workspace for arena in plan.arenas} for plan in plans}
-    return Arenas(machine, banks, frames, totals, floors)
+    entered = [(plan.frames[-1].function, plan.arenas) for plan in plans]
+    floors = {role: {arena.bank: arena.workspace for arena in arenas} for role, arenas in entered}
+    reserves = {role: {arena.bank: arena.reserve for arena in arenas} for role, arenas in entered}
+    return Arenas(machine, banks, frames, totals, floors, reserves)
 
 
 def _mapped(frame: Frame, banks: frozenset[Bank]) -> FrameMap:

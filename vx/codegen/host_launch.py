@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vx.codegen.host_postfix import evaluate
-from vx.codegen.triton import Printed, Programs, print_kernel
+from vx.codegen.triton import Parameter, Printed, Programs, print_kernel
 from vx.codegen.triton_manifest import expression
 from vx.codegen.triton_values import Unsupported
 from vx.diagnostics.report import CompileError, Diagnostic, Level
@@ -164,9 +164,32 @@ class Code:
         return evaluate(text, self.values, self.op)
 
 
-def record(gpu: GpuRegion, number: int, first: int, launch: str) -> str:
-    """The record function of region `number`, whose kernels are numbered from `first`. `launch` is the entry that
-    launches one."""
+COUNT = Printed(
+    "vx_count",
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef vx_count(counter):\n"
+    "    tl.store(counter, tl.load(counter) + 1)\n",
+    (Parameter("buffer", "counter", "*i64", 0),),
+    (Programs((), 1),),
+    warps=1,
+    private_bytes=0,
+    dependent=False,
+)
+"""The last kernel of every region: it counts on the device how often the region ran there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Of a region among all: its own, that of its first kernel, that of the counting kernel, and how many bytes the
+    region's counter is behind its error word."""
+
+    region: int
+    first: int
+    count: int
+    counter: int
+
+
+def record(gpu: GpuRegion, numbers: Numbers, launch: str) -> str:
+    """The record function of a region. `launch` is the entry that launches a kernel."""
     code = Code({})
     widest = max((len(p.parameters) for p in gpu.printed), default=1)
     code.line(f"%slots = alloca [{max(widest, 1)} x i64]")
@@ -179,8 +202,12 @@ def record(gpu: GpuRegion, number: int, first: int, launch: str) -> str:
         addresses[name] = _parameter(code, at, "ptr")
     for at, name in enumerate(gpu.deciding(), len(gpu.tensors) + len(FIXED)):
         code.values[name] = _parameter(code, at, "i64")
-    _Record(gpu, code, addresses, first, launch).steps(gpu.region.body)
-    head = f"define internal i32 @vx.record.{number}(ptr %params) nounwind {{"
+    writer = _Record(gpu, code, addresses, numbers.first, launch)
+    writer.steps(gpu.region.body)
+    counter = code.op(f"getelementptr inbounds i8, ptr {addresses['error']}, i64 {numbers.counter}")
+    code.line(f"store ptr {counter}, ptr {code.op('getelementptr inbounds i64, ptr %slots, i64 0')}")
+    writer.enqueue(numbers.count, "1")
+    head = f"define internal i32 @vx.record.{numbers.region}(ptr %params) nounwind {{"
     return "\n".join([head, *code.lines, "  ret i32 0", "}"])
 
 
@@ -228,15 +255,18 @@ class _Record:
                 code.line(f"store i64 {value}, ptr {slot}")
             else:
                 code.line(f"store ptr {self._address(parameter.kind, parameter.index)}, ptr {slot}")
-        some, after, failed, done = code.fresh(), code.fresh(), code.fresh(), code.fresh()
+        some, done = code.fresh(), code.fresh()
         code.line(f"br i1 {code.op(f'icmp sgt i64 {programs}, 0')}, label %{some}, label %{done}")
         code.lines.append(f"{some}:")
-        grid = code.op(f"trunc i64 {programs} to i32")
-        number = self.first + step.kernel
+        self.enqueue(self.first + step.kernel, code.op(f"trunc i64 {programs} to i32"))
+        code.label(done)
+
+    def enqueue(self, number: int, grid: str) -> None:
+        """Launch a kernel with what is in the slots; a status that is not 0 is given back at once."""
+        code, after, failed = self.code, self.code.fresh(), self.code.fresh()
         status = code.op(f"call i32 {self.launch}(i32 {number}, i32 {grid}, i32 1, i32 1, ptr %args)")
         code.line(f"br i1 {code.op(f'icmp eq i32 {status}, 0')}, label %{after}, label %{failed}")
         code.lines += [f"{failed}:", f"  ret i32 {status}", f"{after}:"]
-        code.label(done)
 
     def _address(self, kind: str, index: int) -> str:
         if kind != "buffer":

@@ -62,14 +62,17 @@ def globals_of(module: Module) -> list[str]:
 def _regions(module: Module) -> list[str]:
     lines: list[str] = []
     rows = []
-    first = 0
+    first, regions = 0, len(module.device_regions)
+    total = sum(len(region.gpu.printed) for region in module.device_regions if region.gpu)
     for number, region in enumerate(module.device_regions):
         name = region.lowered.region.name
         if region.gpu is None:
             lines.append(_stand_in(number, region.lowered))
             rows.append(_row(module, name, number, graph=False, messages=()))
             continue
-        lines.append(host_launch.record(region.gpu, number, first, entry(module, "vx_launch")))
+        counter = counters_at(regions) + WORD * number - 4 * number
+        numbers = host_launch.Numbers(number, first, total, counter)
+        lines.append(host_launch.record(region.gpu, numbers, entry(module, "vx_launch")))
         first += len(region.gpu.printed)
         rows.append(_row(module, name, number, graph=True, messages=region.gpu.region.messages))
         lines += _messages(module, number, region.gpu.region.messages)
@@ -82,7 +85,7 @@ def _row(module: Module, name: str, number: int, *, graph: bool, messages: Seque
         name=module.string(name.encode()),
         record=f"@vx.record.{number}",
         graph=str(int(graph)),
-        counter="-1",
+        counter=str(number if graph else -1),
         messages=f"@vx.messages.{number}" if messages else "",
         message_count=str(len(messages)),
     )
@@ -134,6 +137,7 @@ def _manifest(module: Module, number: int, role: str) -> list[str]:
             space=module.string(bank.space.encode()),
             device=str(places.index(owner)),
             bytes=str(module.arenas.totals[role][bank]),
+            reserve=str(module.arenas.reserves[role][bank]),
         )
         for bank, owner in zip(banks, owners, strict=True)
     ]
@@ -152,7 +156,7 @@ def _manifest(module: Module, number: int, role: str) -> list[str]:
         regions="@vx.regions",
         device_count=str(len(devices)),
         arena_count=str(len(banks)),
-        kernel_count=str(sum(len(region.gpu.printed) for region in module.device_regions if region.gpu)),
+        kernel_count=str(1 + sum(len(region.gpu.printed) for region in module.device_regions if region.gpu)),
         region_count=str(regions),
         staging=str(STAGING),
     )
@@ -166,7 +170,8 @@ def _manifest(module: Module, number: int, role: str) -> list[str]:
 # ---- kernels -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class KernelFile:
-    """A compiled kernel: `file` is its name in `FOLDER`; `params` parameters of its own, two more behind them."""
+    """A compiled kernel: `file` is its name in `FOLDER`; `params` parameters of its own, two more behind them;
+    `dependent`: it may start before the kernel in front of it has ended."""
 
     symbol: str
     file: str
@@ -174,6 +179,7 @@ class KernelFile:
     threads: int
     shared: int
     params: int
+    dependent: bool
 
 
 def kernel_table(kernels: Sequence[KernelFile], min_driver: int) -> str:
@@ -196,6 +202,7 @@ def kernel_table(kernels: Sequence[KernelFile], min_driver: int) -> str:
                 threads=str(kernel.threads),
                 shared=str(kernel.shared),
                 params=str(kernel.params),
+                dependent=str(int(kernel.dependent)),
                 trailing="2",
             )
         )

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from vx.codegen.triton import Parameter, Printed, Programs
-from vx.codegen.triton_compile import TARGETS, Binary, assembler, version
+from vx.codegen.triton import Parameter, Printed, Programs, print_kernel
+from vx.codegen.triton_compile import TARGETS, Binary, assembler, compile_kernels, version
 from vx.codegen.triton_values import Unsupported
 from vx.kernels import affine, device, ir
+from vx.kernels.device_form import device_region
 from vx.sema.tree import FLOATS
 
 FORMAT = 1
@@ -37,6 +38,20 @@ def manifest(
         "kernels": kernels,
         "regions": [_region(region, printed) for region, printed in regions],
     }
+
+
+def build_kernels(
+    regions: Sequence[ir.Region], target: str, dependent: bool = False
+) -> tuple[Plain, dict[str, bytes], dict[str, str]]:
+    """The manifest of regions, the kernel files by name, and their sources by symbol. `dependent`: see
+    `triton.print_kernel`. Raises `Unsupported`, and `NoTriton` where something has to be compiled without it."""
+    launches = [device_region(r) for r in regions]
+    printed = [[print_kernel(r, k, dependent) for k in r.kernels] for r in launches]
+    flat = [p for group in printed for p in group]
+    binaries = {b.symbol: b for b in compile_kernels(flat, target)}
+    files = {file_name(symbol, target): b.image for symbol, b in binaries.items()}
+    facts = manifest(list(zip(launches, printed, strict=True)), binaries, target)
+    return facts, files, {p.symbol: p.source for p in flat}
 
 
 def file_name(symbol: str, target: str) -> str:

@@ -16,6 +16,8 @@ PERSISTENT = 264
 """Programs of a part whose number of iterations only the device knows, or that needs private memory."""
 ELEMENTS = 512
 """Elements of element-wise work in one program."""
+SERIAL = 128
+"""The same where each element takes a serial loop."""
 CHUNK = 4096
 """Elements of a tile that a loop walks in chunks."""
 WIDEST = 1024
@@ -47,9 +49,9 @@ def choose(part: device.Part) -> Tiles:
         return _product_tiles(part, product)
     if not part.axes:
         return Tiles((), 8 if _inner(part.body) else 1)
-    if _inner(part.body):
+    if _wide(part.body):
         return _row_tiles(part)
-    return _element_tiles(part)
+    return _element_tiles(part, SERIAL if _inner(part.body) else ELEMENTS)
 
 
 def _product_tiles(part: device.Part, product: set[ir.VarId]) -> Tiles:
@@ -79,13 +81,21 @@ def _row_tiles(part: device.Part) -> Tiles:
     return Tiles(tuple(sizes), 4)
 
 
-def _element_tiles(part: device.Part) -> Tiles:
-    left, sizes = ELEMENTS, []
+def _element_tiles(part: device.Part, elements: int) -> Tiles:
+    left, sizes = elements, []
     for axis in reversed(part.axes):
         size = left if axis.most is None else min(left, power_of_two(axis.most))
         sizes.append(size)
         left //= size
     return Tiles(tuple(reversed(sizes)), 4)
+
+
+def _wide(body: Sequence[ir.Stmt]) -> bool:
+    """Whether an iteration has work for several lanes of its own."""
+    for s in effects.statements(body):
+        if isinstance(s, ir.ArgReduce | ir.Alloc) or (isinstance(s, ir.For) and s.parallel):
+            return True
+    return any(isinstance(e, ir.Reduce) for x in effects.all_expressions(body) for e in affine.walk(x))
 
 
 def _inner(body: Sequence[ir.Stmt]) -> bool:

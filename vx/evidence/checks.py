@@ -220,6 +220,9 @@ def _flat(trace: Trace) -> Verdict:
 def _reserve(trace: Trace) -> Verdict:
     if tier(trace) == "T1":
         return None, "a stand-in has no driver"
+    if all(m.number("reserve") == 0 for m in trace.of("memory")):
+        taken = ", ".join(f"{m.number('driver_bytes')} bytes" for m in trace.of("memory"))
+        return None, f"no reserve was stated; the driver took {taken}"
     return _each_memory(trace, lambda m: (m.number("driver_bytes") <= m.number("reserve"),
                                           f"driver_bytes {m.number('driver_bytes')}, reserve {m.number('reserve')}"))  # fmt: skip
 

@@ -177,8 +177,10 @@ def never_wraps(expr: ir.Expr, ranges: Ranges) -> bool:
         case ir.Binary(op=op, left=a, right=b) if op in _AFFINE_OPS:
             if not (never_wraps(a, ranges) and never_wraps(b, ranges)):
                 return False
-            exact = _binary(op, of(a, ranges), of(b, ranges))
-            return op in "/%" or t == "i64" or _within(interval(exact, ranges), t)
+            values = interval(_binary(op, of(a, ranges), of(b, ranges)), ranges)
+            if t == "i64":  # what is not known is taken to fit
+                values = values[0] or 0, values[1] or 0
+            return op in "/%" or _within(values, t)
         case _:
             return _holds("i64", t)
 

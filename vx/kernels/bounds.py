@@ -28,7 +28,7 @@ def require(lo: Lowering, expr: ir.Affine, message: str, guards: tuple[ir.Expr, 
         return
     if _lasting(lo, expr) and any(_implies(o, expr, guards) for scope in lo.scopes for o in scope.obligations):
         return
-    wide = moved and (_least(expr, lo.ranges) < _SMALLEST or abs(expr.const) > _LARGEST)
+    wide = _least(expr, lo.ranges, moved) < _SMALLEST or abs(expr.const) > _LARGEST
     check = ir.Check(_condition(expr, guards, wide), message)
     lo.emit(check)
     lo.scopes[-1].obligations.append(Obligation(check, expr, guards))
@@ -178,12 +178,15 @@ def _condition(expr: ir.Affine, guards: tuple[ir.Expr, ...], wide: bool) -> ir.E
     return cond
 
 
-def _least(expr: ir.Affine, ranges: affine.Ranges) -> int:
-    """The least value of the terms of a sum of i64s, exactly."""
+def _least(expr: ir.Affine, ranges: affine.Ranges, unknown: bool) -> int:
+    """The least value of the terms of a sum of i64s, exactly; `unknown`: also of those that have no known bounds, and
+    of products."""
     least, most = _SMALLEST, _LARGEST
     total = 0
     for c, atom in expr.terms:
         ends = [affine.interval(factor, ranges) for factor in affine.factors(atom)]
+        if not unknown and (len(ends) > 1 or None in ends[0]):
+            continue
         low = high = 1
         for a, b in ((least if a is None else a, most if b is None else b) for a, b in ends):
             products = low * a, low * b, high * a, high * b

@@ -259,8 +259,8 @@ class Lowering:
         return v
 
     def _define(self, v: ir.Var, value: ir.Expr) -> None:
-        self.ranges[v.id] = affine.interval(value, self.ranges)
         if affine.keeps_value(value, self.ranges):
+            self.ranges[v.id] = affine.interval(value, self.ranges)
             self.definitions[v.id] = value
 
     def once(self, name: str, value: ir.Expr) -> ir.Expr:

@@ -65,6 +65,9 @@ void vx_device_open(const char *name, const vx_manifest *manifest) {
         vx_fail("devices: libvx_%s.so has interface %u, this program needs %d: use the plugin it was built with", name,
                 plugin.vx_device_abi(), VX_PLUGIN_ABI);
     own = *manifest;
+    own.artifact = vx_identity.artifact;
+    own.machine = vx_identity.machine;
+    own.plan = vx_identity.plan;
     own.sink = vx_trace_enabled() ? to_trace : NULL;
     check(plugin.vx_open(&own));
 }

@@ -45,6 +45,12 @@ uint16_t vx_f32_to_bf16(float value);
 /* random.c: `count` values of generated tensor `entry`, in memory of vx_alloc. */
 void *vx_random_tensor(const vx_model_entry *entry, uint64_t seed);
 
+/* identity.c: SHA-256 in hexadecimal of this executable, of its machine files, of its admission record; or empty. */
+typedef struct {
+    char artifact[65], machine[65], plan[65];
+} vx_identity_text;
+extern const vx_identity_text vx_identity;
+
 /* Bytes of one element in host memory; 0 for an unknown tag or a type smaller than a byte. */
 int64_t vx_elem_bytes(int32_t elem);
 

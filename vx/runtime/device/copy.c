@@ -161,7 +161,10 @@ int32_t vx_access(const void *address, int64_t bytes, int32_t write) {
     TRY(vxd_need_open());
     const vx_touch touch = {.address = address, .bytes = bytes, .write = write};
     if (bytes > 0) TRY(vxd_order_host(&touch));
-    for (int32_t i = 0; i < vxd.manifest->device_count; i++) TRY(vxd_errors_look(i));
+    for (int32_t i = 0; i < vxd.manifest->device_count; i++) {
+        TRY(vxd_errors_look(i));
+        TRY(vxd_note_warm(i));
+    }
     return VX_DEVICE_OK;
 }
 

@@ -31,6 +31,14 @@ int32_t vx_traffic_of(int32_t device, vx_traffic *figures) {
     return VX_DEVICE_OK;
 }
 
+int vxd_note_warm(int32_t device) {
+    Device *d = &vxd.devices[device];
+    int64_t total;
+    if (!d->warming) return VX_DEVICE_OK;
+    d->warming = false;
+    return drv_memory(device, &d->free_warm, &total);
+}
+
 int32_t vx_warm(void) {
     TRY(vx_sync());
     for (int32_t i = 0; i < vxd.manifest->device_count; i++) {

@@ -22,6 +22,7 @@ typedef struct {
     DeviceFacts facts;
     int32_t ordinal; /* read back from the driver */
     int64_t total, free_before, free_after, free_warm;
+    bool warming; /* a graph was made since free_warm was noted */
     void *stamps[2];
     int32_t stamped;
     int32_t *errors; /* pinned copy of the error words; null: none */
@@ -76,6 +77,9 @@ int vxd_errors_follow(int32_t device);
 int vxd_errors_look(int32_t device);
 int vxd_errors_fetch(int32_t device);
 void vxd_errors_forget(int32_t device);
+
+/* measure.c: notes what is free where the host waits first after a graph was made; from then on it must not change. */
+int vxd_note_warm(int32_t device);
 
 /* copy.c */
 int vxd_move(void *target, const void *source, int64_t bytes, uint64_t *serial);

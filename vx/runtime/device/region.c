@@ -134,6 +134,7 @@ static int make(int32_t region, int32_t device, const void *params, int64_t byte
         else status = drv_capture_end(device, &g->graph);
     }
     if (status) drop(g);
+    else vxd.devices[device].warming = true;
     *made = g;
     return status;
 }
