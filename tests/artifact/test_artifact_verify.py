@@ -233,6 +233,7 @@ def test_a_model_that_was_left_out(root: Path, tmp_path: Path) -> None:
 MANIFESTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "another schema": lambda m: m.update(schema="x"),
     "another version": lambda m: m.update(version=2),
+    "a version that is true": lambda m: m.update(version=True),
     "a version of text": lambda m: m.update(version="\n\x1b[31m" * 1000),
     "a field too much": lambda m: m.update(more=1),
     "a field too little": lambda m: m.pop("plan"),
@@ -321,7 +322,9 @@ def with_more(archive: bytes, *members: tuple[tarfile.TarInfo, bytes], form: int
         ([member("scaled/link", type=tarfile.LNKTYPE, linkname="scaled/program")], "E9207"),
         ([member("scaled/null", type=tarfile.CHRTYPE)], "E9207"),
         ([member("scaled/pipe", type=tarfile.FIFOTYPE)], "E9207"),
-        ([member("scaled/" + "long" * 60, b"x")], "E9207"),
+        ([member("scaled/" + "long" * 50, b"x")], "E9205"),
+        ([member("scaled/" + "long" * 500, b"x")], "E9207"),
+        ([member("scaled/" + "long" * 5000, b"x")], "E9207"),
         ([member("scaled/kernels", type=tarfile.DIRTYPE)], "E9205"),
         ([member("scaled/large", bytes(40 << 20))], "E9205"),
     ],

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from artifact.made import HELLO, ON_DEVICE, PLACED, WITH_MODEL, built, make, output, program_in
 
+from vx.artifact.archive import Changed, _header, archive_members, write_archive
 from vx.artifact.identity import identity_of
 from vx.artifact.manifest import parse
+from vx.artifact.member import file_of
 from vx.artifact.verify import verify
 from vx.artifact.write import write_output
 from vx.diagnostics.report import CompileError
@@ -80,6 +82,29 @@ def test_an_archive_is_the_folder(tmp_path: Path, suffix: str) -> None:
     assert files(unpacked / "scaled") == files(folder)
     assert run_alone(unpacked / "scaled" / "program", tmp_path).stdout == "2\n"
     assert verify(made).digest == verify(folder).digest
+
+
+def test_long_names_and_large_files_have_headers(tmp_path: Path) -> None:
+    names = ["a" * 98, "b" * 200, "kernels/" + "c" * 150]
+    for name in names:
+        program_in(tmp_path, name, name)
+    listed = [(name, tmp_path / name, file_of(tmp_path / name)) for name in names]
+    with open(tmp_path / "out.tar.gz", "wb") as stream:
+        write_archive(stream, "top", listed)
+    found = {member.name: member.size for member in archive_members(tmp_path / "out.tar.gz")}
+    with tarfile.open(tmp_path / "out.tar.gz") as archive:
+        assert found == {info.name: info.size for info in archive} == {f"top/{name}": len(name) for name in names}
+    large = tarfile.TarInfo.frombuf(_header("top/x", 1 << 40, False), "utf-8", "strict")
+    assert (large.size, large.type) == (1 << 40, tarfile.REGTYPE)
+
+
+def test_a_file_that_changes_is_not_packed(tmp_path: Path) -> None:
+    path = program_in(tmp_path, "before", "x")
+    before = file_of(path)
+    for text in ("beforf", "befor", "before "):
+        path.write_text(text)
+        with open(tmp_path / "out.tar.gz", "wb") as stream, pytest.raises(Changed):
+            write_archive(stream, "top", [("x", path, before)])
 
 
 def test_an_executable_has_its_record_beside_it(tmp_path: Path) -> None:

@@ -223,8 +223,11 @@ def test_sarif_has_the_verdict(hello: str, wrong: str) -> None:
 
 def test_build_leaves_an_executable(hello: str, tmp_path: Path) -> None:
     out = tmp_path / "out" / "hello"
-    assert run_vx("build", hello, "-o", str(out)).returncode == 0
+    done = run_vx("build", hello, "-o", str(out))
+    assert (done.returncode, done.stdout) == (0, f"{out}\n")
     assert subprocess.run([str(out)], check=False).returncode == 3
+    digest = done.stderr.split()[-1]
+    assert done.stderr.endswith(f"digest {digest}\n") and run_vx("verify", str(out), "--digest", digest).returncode == 0
     in_the_way = run_vx("build", hello, "-o", str(tmp_path))
     assert in_the_way.returncode == ERRORS and "E9033" in in_the_way.stderr
 

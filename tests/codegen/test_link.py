@@ -110,6 +110,7 @@ def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CompileError) as error:
         link.link_executable([code], tmp_path / "absent" / "program", target.native())
     assert code_of(error) == "E9021"
+    assert "VX_CACHE_DIR" not in error.value.diagnostics[0].helps[0].text
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

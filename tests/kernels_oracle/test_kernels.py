@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import oracles_control  # noqa: F401 (registers its oracles)
+import oracles_placed  # noqa: F401
 import pytest
 from oracles import ORACLES
 

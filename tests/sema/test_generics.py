@@ -52,7 +52,7 @@ CASES = {
     "dimension_negative": "fn f(t : &Tensor<f32, [2 - 3]>) -> void { }  //! E7006\nfn main() -> i32 { 0 }",
     "dimension_float": "fn f(t : &Tensor<f32, [1.5]>) -> void { }  //! E7006\nfn main() -> i32 { 0 }",
     "requires": "fn f<const N : i32>() -> i32 requires N > 2 { N }\nfn main() -> i32 { f<3>();\n f<2>()  //! E8002\n}",
-    "requires_run_time": "fn f(n : i32) -> i32\n requires n > 2 { n }  //! E0901\nfn main() -> i32 { f(3) }",
+    "requires_partly": "fn f<const N : i32>(n : i32) -> i32 requires n > 2 && N > 2 { n }\nfn main() -> i32 { f<3>(1);\n f<2>(3)  //! E8002\n}",
     "alias": "type Row = Tensor<f32, [4]>;\nfn f(r : &Row) -> f32 { r[0] }\nfn main() -> i32 { let r = Tensor<f32, [4]>::new();  f(&r);  0 }",
     "associated_generic": "struct P { a : i32 }\nimpl P { fn make<T>(a : T) -> T { a } }\nfn main() -> i32 { let a : f64 = P::make(1.5);  P::make<i32>(2) }",
     "self_type": "struct P { a : i32 }\nimpl P { fn new() -> Self { Self { a: 1 } }  fn same(self : &Self) -> &Self { self } }\nfn main() -> i32 { P::new().same().a }",

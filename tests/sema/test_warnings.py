@@ -25,6 +25,8 @@ CASES = {
     "literal_cast": "let b = 1 as i64;  print(b);",
     "generic_cast": "fn f<T>(a : T) -> i64 { a as i64 }\nfn main() -> i32 { f(1); 0 }",
     "alias_cast": "type Id = i32;\nfn main() -> i32 { let a : i32 = 1;  a as Id }",
+    "unreachable_in_every_instance": "fn f<const N : i32>() -> i32 {\n return N;\n print(N);  //! W1003\n}\nfn main() -> i32 { f<1>() + f<2>() }",
+    "unreachable_in_one_instance": "fn f<const N : i32>() -> i32 { if comptime N == 1 { return 1; }\n print(N);\n 2 }\nfn main() -> i32 { f<1>() + f<2>() }",
     "same_space": "let x = Tensor<f32, [4]>::new();  let y = transfer(x, Memory::CPU_DRAM);  //! W1022\n print(y);",
     "spawn_on_current": "spawn on(Topology::Current) { }  //! W1023",
 }
@@ -44,3 +46,37 @@ def test_the_library_gets_no_warnings(tmp_path: Path) -> None:
 def test_no_unused_warnings_beside_errors(tmp_path: Path) -> None:
     _, found, _ = checked(tmp_path, whole("let a = 1;  let b = c;"))
     assert [d.code for d in found] == ["E0201"]
+
+
+ONE_DEVICE = """Memory HBM { managed: explicit, scope: device }
+Topology Device { memory: Memory::HBM, visible: [Memory::HBM], arch: nvptx64, instances: 1,
+  transfer Memory::CPU_DRAM -> Memory::HBM : 63 GB/s }
+"""
+ROLES = """
+fn odd<const D : i32>(n : i32) -> i32 { if comptime D == 1 { return 1; }
+ n }
+fn idle() -> i32 { let a = 1;  return 2;
+ 3 }
+fn busy() -> i32 { let b = 1;  //! W1001
+ return 2;
+ 3 }  //! W1003
+role fn both() -> void { let t = Tensor<f32, [4], Topology::Device[1]>::new();  print(idle() + odd<1>(2)); }
+role fn one() -> void { let t = Tensor<f32, [4], Topology::Device[0]>::new();  //! W1001
+ print(busy() + odd<0>(2)); }
+fn main() -> i32 { match 1 { 1 => { one(); } _ => { both(); } }
+ 0 }
+"""
+
+
+def test_no_warnings_about_what_only_a_refused_role_reaches(tmp_path: Path) -> None:
+    expect(tmp_path, ROLES, machine=ONE_DEVICE, warnings=True)
+    two = ROLES.replace("let a = 1;", "let a = 1;  //! W1001").replace(
+        "return 2;\n 3 }\nfn busy", "return 2;\n 3 }  //! W1003\nfn busy"
+    )
+    two = two.replace("print(idle()", "//! W1001\n print(idle()")
+    expect(
+        tmp_path,
+        two.replace("//! W1001  return 2;", "return 2;  //! W1001"),
+        machine=ONE_DEVICE.replace("instances: 1", "instances: 2, peer: 450 GB/s"),
+        warnings=True,
+    )

@@ -58,32 +58,41 @@ class Findings:
     # ---- ownership ----
     def ownership(self) -> None:
         """E6034, E6035."""
-        lost = [item for peak in self.found.values() for item in peak.slots.lost]
-        for item in [item for item in lost if not item.late] or lost:
-            self._lost(item)
-        for peak in self.found.values():
+        lost = [(key, item) for key, peak in self.found.items() for item in peak.slots.lost]
+        for key, item in [(key, item) for key, item in lost if not item.late] or lost:
+            self._lost(key, item)
+        for key, peak in self.found.items():
             for shared in peak.slots.shared:
+                span, labels = self._in_program(key, shared.span)
                 self.reporter.error(
                     "E6035",
                     shared.message,
-                    shared.span,
-                    labels=[(shared.other, shared.other_text)] if shared.other != shared.span else [],
+                    span,
+                    labels=[*labels, *([(shared.other, shared.other_text)] if shared.other != shared.span else [])],
                     notes=["a value that is moved keeps its storage, so all its owners are one slot, for one tile"],
                     helps=[
                         "give each its own name and use them apart, or copy into storage that exists: `x = transfer(…)`"
                     ],
                 )
 
-    def _lost(self, item: Lost) -> None:
+    def _in_program(self, key: str, span: Span) -> tuple[Span, list[tuple[Span, str]]]:
+        """Where to point at for what is found in a function: in one of the library, at the program's call that led
+        there, with a label at the place itself."""
+        asked = self.program.functions[key].asked
+        return (span, []) if asked is None else (asked, [(span, "reached from that call")])
+
+    def _lost(self, key: str, item: Lost) -> None:
         if item.late:
             message = f"a placed value is taken from {item.where}, where its owner cannot be followed"
         else:
             name = item.name if " " in item.name else f"`{item.name}`"
             message = f"{name} would be owned {_where(item.where)}, where it cannot be followed"
+        span, labels = self._in_program(key, item.span)
         self.reporter.error(
             "E6034",
             message,
-            item.span,
+            span,
+            labels=labels,
             notes=["placed values are owned by bindings, parameters, and fields of structs that these own"],
             helps=["keep it in a binding or struct, and pass `&` to it"],
         )

@@ -27,6 +27,12 @@ def behind_pointer(place: tree.PlaceNode) -> bool:
     return isinstance(place, tree.Deref) and isinstance(place.ref.type, tree.Ptr)
 
 
+def is_raw(place: tree.PlaceNode) -> bool:
+    """`*p` or `p[i]` of a raw pointer: storage for a value, as opposed to a part of what lies there."""
+    base = place.base if isinstance(place, tree.Index) and place.type == place.base.type else place
+    return isinstance(base, tree.Deref) and isinstance(base.ref.type, tree.Ptr)
+
+
 def parts_of(node: tree.Expr | tree.Stmt | tree.At | tree.Slice) -> Iterator[tree.Value | tree.PlaceNode]:
     """The values and places directly inside a node, in order; blocks are not entered."""
     for name in _fields(node):

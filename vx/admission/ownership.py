@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vx.admission import tiles
-from vx.admission.nodes import behind_pointer, locals_read, parts_of, root_of
+from vx.admission.nodes import behind_pointer, is_raw, locals_read, parts_of, root_of
 from vx.admission.ops import (
     LAST,
     OUTSIDE,
@@ -264,9 +264,11 @@ class _Walk:
             self._move(sources, targets)
 
     def _assign(self, target: tree.PlaceNode, value: tree.Value, span: Span) -> None:
-        """Into a placed tensor elements are copied; a struct that owns tiles is replaced."""
+        """Into a placed tensor elements are copied; a struct that owns tiles is replaced, and so is what lies behind a
+        raw pointer."""
         leaves = self.types.leaves(target.type)
-        if not leaves or isinstance(target.type, tree.Tensor):
+        copied = isinstance(target.type, tree.Tensor) and not (is_raw(target) and self.types.leaves(value.type))
+        if not leaves or copied:
             self.visit_place(target)
             self.visit(value)
             return

@@ -1,8 +1,8 @@
 """The artifact as one file: tar in gzip, the same bytes wherever and whenever it is made.
 
 Enters: names and files, or an archive from anywhere. Leaves: the archive, or its members, one after the other, in bounded
-memory. Reading takes only what writing makes: plain files and folders with short names. What else tar knows (links,
-devices, extensions) no artifact has, and nothing is ever extracted.
+memory. Reading takes only what writing makes, plain files and GNU's long names, and folders. What else tar knows (links,
+devices, other extensions) no artifact has, and nothing is ever extracted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _UNIT = tarfile.BLOCKSIZE
 _END = bytes(2 * _UNIT)
 _MTIME = 315532800
 """1980-01-01: the time of every member. Tools warn of times before it."""
-_LEVEL = 1
-"""Weights hardly shrink, and there are many of them."""
+_STORED = 16 << 20
+"""Bytes from which on a file is not compressed: it is weights, which hardly shrink and take long."""
 _LARGEST_USTAR = 8**11
+_LONGEST_NAME = 4096
 _KINDS = {tarfile.REGTYPE: FILE, tarfile.AREGTYPE: FILE, tarfile.DIRTYPE: FOLDER}
 _TRAILING = 1 << 20
 """Zero bytes after the end that are read: tar fills up its last record."""
@@ -41,18 +42,23 @@ class Changed(Exception):
 
 def write_archive(stream: IO[bytes], folder: str, files: Iterable[tuple[str, Path, File]]) -> None:
     """Write `files` (name, path, what it has to be) under `folder`. Raises `Changed`, and OSError of either side."""
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=stream, mtime=0) as out:
-        for name, path, expected in files:
-            with open(path, "rb") as source:
-                out.write(_header(f"{folder}/{name}", expected.bytes, bool(path.stat().st_mode & 0o100)))
-                _copy(source, out, path, expected)
+    for name, path, expected in files:
+        with open(path, "rb") as source, _packed(stream, 0 if expected.bytes >= _STORED else 9) as out:
+            out.write(_header(f"{folder}/{name}", expected.bytes, bool(path.stat().st_mode & 0o100)))
+            _copy(source, out, path, expected)
+    with _packed(stream, 9) as out:
         out.write(_END)
+
+
+def _packed(stream: IO[bytes], level: int) -> gzip.GzipFile:
+    """One part of the archive: gzip reads parts one after the other as one."""
+    return gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=stream, mtime=0)
 
 
 def _header(name: str, size: int, executable: bool) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.mtime, info.mode = size, _MTIME, 0o755 if executable else 0o644
-    if size < _LARGEST_USTAR:
+    if size < _LARGEST_USTAR and len(name.encode()) < tarfile.LENGTH_NAME:
         return info.tobuf(tarfile.USTAR_FORMAT, "utf-8")
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8")
 
@@ -73,10 +79,15 @@ def archive_members(path: Path) -> Iterator[Member]:
     """Every member, in order, with its name as it stands there. The bytes of one can be read until the next is asked
     for. Raises `ArtifactError`: E9201 it cannot be read, E9206 it is damaged or no archive of this form."""
     with _opened(path) as stream:
+        long_name = None
         while (header := stream.exactly(_UNIT)) != bytes(_UNIT):
             info = _parsed(path, header)
             data = _Data(stream, info.size)
-            yield Member(info.name.rstrip("/"), _KINDS.get(info.type) or _foreign(info), info.size, data.blocks)
+            if info.type == tarfile.GNUTYPE_LONGNAME and info.size <= _LONGEST_NAME:
+                long_name = b"".join(data.blocks()).rstrip(b"\0").decode("utf-8", "surrogateescape")
+            else:
+                name, long_name = long_name or info.name, None
+                yield Member(name.rstrip("/"), _KINDS.get(info.type) or _foreign(info), info.size, data.blocks)
             data.skip()
         _check_end(stream)
 

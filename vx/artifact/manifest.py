@@ -97,7 +97,7 @@ def parse(data: bytes, where: str = MANIFEST) -> Manifest:
         raise ArtifactError(REFUSED, where, "it is not JSON") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise ArtifactError(REFUSED, where, f"it is not the manifest of an artifact: `schema` is not `{SCHEMA}`")
-    if found.get("version") != VERSION:
+    if found.get("version") is True or found.get("version") != VERSION:
         version = shown(str(found.get("version")))
         raise ArtifactError(REFUSED, where, f"it has version {version}, and this vx reads version {VERSION}")
     return _manifest(_Reader(where, "", found).only("schema", "version", *Manifest.__slots__))

@@ -54,7 +54,7 @@ def examine() -> Iterator[Finding]:
     """Everything worth knowing, most necessary first."""
     yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
     yield from (_guarded(what, check) for what, check in _NEEDED)
-    yield from (check() for check in (_model, _programs, _processor, _memory, _emulator, _nvidia, _amd))
+    yield from (check() for check in (_model, _programs, _processor, _memory, _emulator, _nvidia, _gpu_kernels, _amd))
 
 
 def _guarded(what: str, check: Callable[[], str]) -> Finding:
@@ -152,13 +152,24 @@ def _nvidia() -> Finding:
     library = ctypes.util.find_library("cuda")
     devices = sorted(Path("/dev").glob("nvidia[0-9]*"))
     if library and devices:
-        return Finding("NVIDIA GPU", "no", f"{len(devices)} present, but this version generates code for CPUs only")
+        return Finding("NVIDIA GPU", "ok", f"{len(devices)} present, with a driver")
     return Finding("NVIDIA GPU", "no", "none usable here (no driver library or device)")
+
+
+def _gpu_kernels() -> Finding:
+    """Whether programs for GPUs can be built, which needs no GPU."""
+    from vx.codegen.triton_compile import TARGETS, NoTriton, version
+
+    try:
+        found = version()
+    except NoTriton:
+        return Finding("GPU kernels", "no", "building for GPUs needs Triton: pip install 'vx-lang[gpu]'")
+    return Finding("GPU kernels", "ok", f"Triton {found}: {', '.join(TARGETS)}")
 
 
 def _amd() -> Finding:
     if Path("/dev/kfd").exists():
-        return Finding("AMD GPU", "no", "present, but this version generates code for CPUs only")
+        return Finding("AMD GPU", "no", "present, but this version has no plugin for it")
     return Finding("AMD GPU", "no", "none here (no /dev/kfd)")
 
 

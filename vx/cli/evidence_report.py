@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from vx.evidence.admitted import Admission, AdmissionError, check_admitted, edges, read_admission
 from vx.evidence.checks import Result, check, decode_steps, devices, switches, tier
 from vx.evidence.ledger import Row, ledger
 from vx.evidence.trace import Trace, TraceError, read_trace
@@ -23,11 +24,15 @@ _MARKS = {True: ("ok    ", "green"), False: ("FAILED", "bold red"), None: ("– 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Traces that VX_TRACE made.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    record: Annotated[
+        Path | None, typer.Option("--admission", metavar="FILE", help="`admission.json` of the artifact that ran.")
+    ] = None,
 ) -> None:
     """Check the evidence of runs and set what was predicted beside what was measured.
 
     A trace that is empty, unfinished or altered is refused. The tier says what a run proves: T1, executed on a
-    stand-in; T2, on the devices where it was placed; T2x, runs on devices of different architectures.
+    stand-in; T2, on the devices where it was placed; T2x, runs on devices of different architectures. With the
+    record of admission, that what ran is what was admitted: the same plan, arenas, devices, and no more bytes.
 
     Examples:
 
@@ -35,12 +40,15 @@ def report(
 
         vx report prefill.jsonl decode.jsonl --json
 
+        vx report run.jsonl --admission story/admission.json
+
     Exit status 1 if a trace is refused or a check fails.
     """
     traces = [_read(path) for path in runs]
-    verdicts = [(trace, list(check(trace))) for trace in traces]
+    admission = None if record is None else _read_admission(record)
+    verdicts = [(trace, list(_results(trace, admission))) for trace in traces]
     if as_json:
-        print(json.dumps(_record(verdicts), indent=2))
+        print(json.dumps(_record(verdicts, admission), indent=2))
     else:
         _show(verdicts)
     if any(result.ok is False for _, results in verdicts for result in results):
@@ -58,6 +66,23 @@ def _read(path: Path) -> Trace:
     raise typer.Exit(1)
 
 
+def _read_admission(path: Path) -> Admission:
+    try:
+        return read_admission(path)
+    except AdmissionError as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(1)
+
+
+def _results(trace: Trace, admission: Admission | None) -> Iterator[Result]:
+    yield from check(trace)
+    if admission is not None:
+        yield from check_admitted(trace, admission)
+
+
 def overall_tier(traces: Sequence[Trace]) -> str:
     """The least of all runs; T2x if all are T2 and their devices are of more than one architecture."""
     if any(tier(trace) == "T1" for trace in traces):
@@ -65,7 +90,7 @@ def overall_tier(traces: Sequence[Trace]) -> str:
     return "T2x" if len({event.text("isa") for trace in traces for event in trace.of("device")}) > 1 else "T2"
 
 
-def _record(verdicts: Sequence[tuple[Trace, list[Result]]]) -> dict[str, object]:
+def _record(verdicts: Sequence[tuple[Trace, list[Result]]], admission: Admission | None) -> dict[str, object]:
     traces = [trace for trace, _ in verdicts]
     runs = [
         {
@@ -76,6 +101,7 @@ def _record(verdicts: Sequence[tuple[Trace, list[Result]]]) -> dict[str, object]
             "decode_steps": decode_steps(trace),
             "switches": switches(trace),
             "checks": [asdict(result) for result in results],
+            "edges": [] if admission is None else [asdict(edge) for edge in edges(trace, admission)],
         }
         for trace, results in verdicts
     ]

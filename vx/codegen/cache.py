@@ -25,20 +25,33 @@ def _refuse(code: str, message: str, help_text: str) -> CompileError:
 
 
 @contextmanager
-def writing(where: Path, help_text: str = "choose a folder for built things with VX_CACHE_DIR") -> Iterator[None]:
-    """Turn the system's refusals to write under `where` into E9022 (disk full) or E9021 (anything else)."""
+def writing(where: Path, help_text: str = "") -> Iterator[None]:
+    """Turn the system's refusals to write under `where` into E9022 (disk full) or E9021 (anything else).
+
+    `help_text` is the advice for the latter; without one it depends on whether `where` is in the cache.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
             raise disk_full(where) from error
         reason = error.strerror or str(error)
-        raise _refuse("E9021", f"cannot write to `{where}`: {reason}", help_text) from error
+        general = "choose a folder for built things with VX_CACHE_DIR" if _in_cache(where) else "name another place"
+        raise _refuse("E9021", f"cannot write to `{where}`: {reason}", help_text or general) from error
+
+
+def _in_cache(where: Path) -> bool:
+    """Whether a path is in the cache, and not one that the user named."""
+    try:
+        return where.absolute().is_relative_to(_chosen_root())
+    except CompileError:  # there is none
+        return False
 
 
 def disk_full(where: Path) -> CompileError:
     """The error E9022 for a full disk under `where`."""
-    return _refuse("E9022", f"no space left to write `{where}`", "make room, or set VX_CACHE_DIR to another disk")
+    advice = "make room, or " + ("set VX_CACHE_DIR to another disk" if _in_cache(where) else "name another place")
+    return _refuse("E9022", f"no space left to write `{where}`", advice)
 
 
 def cache_root() -> Path:

@@ -33,7 +33,7 @@ from vx.kernels.region import (
     StrideBinding,
     TensorBinding,
 )
-from vx.machine.machine import GPU_ARCHES, Machine
+from vx.machine.machine import GPU_ARCHES, Machine, Topology
 from vx.runtime.abi import Entry
 from vx.runtime.device_abi import ENTRIES as DEVICE_ENTRIES
 from vx.runtime.device_abi import (
@@ -96,11 +96,11 @@ def remote_devices(banks: Sequence[Bank], machine: Machine | None, stand_in: boo
     return Remote("host" if stand_in else "cuda", tuple(sorted(set(found.values()))), found, min(isas))
 
 
-def on_gpu(module: Module, place: tree.Place) -> bool:
-    """Whether code at a place is kernels of a GPU, whatever stands in for it."""
+def gpu_at(module: Module, place: tree.Place) -> Topology | None:
+    """The GPU at a place, whatever stands in for it; None if there is none."""
     machine = module.options.machine
     topology = None if machine is None else machine.topology(place.topology)
-    return topology is not None and topology.layer != "builtin" and topology.arch in GPU_ARCHES
+    return topology if topology is not None and topology.layer != "builtin" and topology.arch in GPU_ARCHES else None
 
 
 # ---- calls -------------------------------------------------------------------------------------------

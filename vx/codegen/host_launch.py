@@ -24,6 +24,8 @@ from vx.kernels.device_form import device_region
 
 WORD = 8
 """Bytes of one parameter of a record function, and of one entry of the parameter block."""
+OVERLAPPING = ("sm_90", "sm_100")
+"""Parts on which a kernel can wait by itself for the one before it."""
 FIXED = ("block", "scratch", "private", "error")
 """Addresses that follow those of the tensors in the parameters."""
 
@@ -67,11 +69,15 @@ def _aligned(size: int) -> int:
     return -(-size // device.ALIGNMENT) * device.ALIGNMENT
 
 
-def gpu_region(region: ir.Region) -> GpuRegion:
-    """The GPU form of a region. Raises `CompileError` (E0902) for what a GPU cannot do."""
+def gpu_region(region: ir.Region, isa: str) -> GpuRegion:
+    """The GPU form of a region. Raises `CompileError` (E0902) for what a GPU cannot do.
+
+    Where the part can do it, a kernel may start while the one before it ends; the first has none of its region before it.
+    """
     try:
         formed = device_region(region)
-        printed = tuple(print_kernel(formed, kernel) for kernel in formed.kernels)
+        alone = set(range(len(formed.kernels))) if isa not in OVERLAPPING else _first(formed.body)[0]
+        printed = tuple(print_kernel(formed, kernel, n not in alone) for n, kernel in enumerate(formed.kernels))
     except Unsupported as error:
         message = f"this region cannot run on a GPU: it holds {error}"
         raise CompileError([Diagnostic("E0902", Level.ERROR, message, region.span)]) from error
@@ -79,6 +85,24 @@ def gpu_region(region: ir.Region) -> GpuRegion:
     for var in _declared(formed.body):
         names[var.id] = f"v{len(names) - len(formed.block)}"
     return GpuRegion(formed, printed, names)
+
+
+def _first(steps: Sequence[device.Step]) -> tuple[set[int], bool]:
+    """The kernels that may be launched before any other, and whether one is launched in any case."""
+    found: set[int] = set()
+    for step in steps:
+        certain = False
+        match step:
+            case device.Launch(kernel=number):
+                found, certain = found | {number}, True
+            case device.If(then=then, orelse=orelse):
+                (some, always), (others, too) = _first(then), _first(orelse)
+                found, certain = found | some | others, always and too
+            case device.For(body=body):
+                found |= _first(body)[0]
+        if certain:
+            return found, True
+    return found, False
 
 
 def _declared(steps: Sequence[device.Step]) -> Iterator[ir.Var]:

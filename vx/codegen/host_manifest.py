@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vx.codegen import host_launch
-from vx.codegen.host_device import MIN_DRIVER, WORD, counters_at, entry, error_global, kind_of, role_banks, role_devices
-from vx.codegen.host_launch import GpuRegion
+from vx.codegen.host_device import MIN_DRIVER, counters_at, entry, error_global, kind_of, role_banks, role_devices
+from vx.codegen.host_launch import WORD, GpuRegion
 from vx.codegen.llvm_text import string_global
 from vx.kernels.region import LoweredRegion
 from vx.machine.machine import topology_id
@@ -156,7 +156,7 @@ def _manifest(module: Module, number: int, role: str) -> list[str]:
         regions="@vx.regions",
         device_count=str(len(devices)),
         arena_count=str(len(banks)),
-        kernel_count=str(1 + sum(len(region.gpu.printed) for region in module.device_regions if region.gpu)),
+        kernel_count=str(int(gpu) + sum(len(region.gpu.printed) for region in module.device_regions if region.gpu)),
         region_count=str(regions),
         staging=str(STAGING),
     )

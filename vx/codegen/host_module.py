@@ -100,10 +100,10 @@ class Module:
     may_abort: dict[str, bool] = field(default_factory=dict)
     """Of library functions: whether they can end the program with a message."""
 
-    def gpu_form(self, region: ir.Region) -> GpuRegion:
+    def gpu_form(self, region: ir.Region, isa: str) -> GpuRegion:
         """The GPU form of a region, made once. Raises `CompileError` (E0902)."""
         if region.name not in self.options.gpu:
-            self.options.gpu[region.name] = gpu_region(region)
+            self.options.gpu[region.name] = gpu_region(region, isa)
         return self.options.gpu[region.name]
 
     def string(self, data: bytes) -> str:

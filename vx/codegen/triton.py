@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from vx.codegen import triton_tiles as tiles
 from vx.codegen.triton_body import Body
-from vx.codegen.triton_expr import Hazards, Memory
+from vx.codegen.triton_places import Hazards, Memory
 from vx.codegen.triton_private import register_tiles
 from vx.codegen.triton_values import SIGNATURE, Mask, Text, Val, atom, type_name
 from vx.kernels import affine, device, effects, ir

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from vx.codegen import triton_tiles as tiles
-from vx.codegen.triton_expr import Memory, Tile
+from vx.codegen.triton_places import Memory, Tile
 from vx.codegen.triton_reduce import Reductions
 from vx.codegen.triton_values import Mask, Val, spread, type_name, union, variable_of
 from vx.kernels import affine, effects, ir

@@ -7,9 +7,9 @@ Enters: an expression and what its variables are in the text so far. Leaves: a `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from vx.codegen.triton_places import Hazards, Memory, Tile, entry_text
 from vx.codegen.triton_values import (
     HALVES,
     AxisId,
@@ -49,46 +49,6 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
     | {name: f"libdevice.{name}" for name in ("log10", "tan", "tanh", "round", "trunc", "pow", "atan2")}
 )
 """Functions of f32 and f64."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A private buffer in registers: the variable that holds it, the lanes it is private to, its padded length."""
-
-    name: str
-    axes: tuple[AxisId, ...]
-    length: int
-    elem: str
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A buffer in device memory. A private one has an element of each lane side by side: `stride` lanes, of which
-    this one is `lane`."""
-
-    pointer: str
-    elem: str
-    stride: int = 1
-    lane: Val | None = None
-
-
-@dataclass(slots=True)
-class Hazards:
-    """What was touched since all warps of the program met: offsets by buffer."""
-
-    loaded: dict[ir.BufferId, tuple[ir.Affine, ...]] = field(default_factory=dict)
-    stored: dict[ir.BufferId, tuple[ir.Affine, ...]] = field(default_factory=dict)
-
-    def copy(self) -> Hazards:
-        return Hazards(dict(self.loaded), dict(self.stored))
-
-    def join(self, other: Hazards) -> None:
-        for mine, theirs in ((self.loaded, other.loaded), (self.stored, other.stored)):
-            for buffer, offsets in theirs.items():
-                mine[buffer] = (*mine.get(buffer, ()), *offsets)
-
-    def touched(self) -> set[ir.BufferId]:
-        return self.loaded.keys() | self.stored.keys()
 
 
 class Expressions:
@@ -169,14 +129,15 @@ class Expressions:
         return Val(" & ".join(atom(spread(m, axes)) for m in masks), "bool", axes)
 
     def mask_for(self, axes: Sequence[AxisId]) -> Val | None:
-        """Which lanes along `axes` may touch memory: those for which some lane along the other axes takes part."""
-        found = []
-        for mask in self.masks:
-            extra = [a for a in mask.value.axes if a not in axes]
-            if extra and mask.sure:
-                continue
-            found.append(self.any_along(mask.value, extra) if extra else mask.value)
-        return self.both(found)
+        """Which lanes along `axes` may touch memory: those for which some lane along the other axes takes part, by all
+        conditions at once: a lane that is out may not lend its bounds to others."""
+        inside = [mask.value for mask in self.masks if set(mask.value.axes) <= set(axes)]
+        outside = [mask for mask in self.masks if not set(mask.value.axes) <= set(axes)]
+        together = self.both([mask.value for mask in outside])
+        if together is None or all(mask.sure for mask in outside):
+            return self.both(inside)
+        extra = [a for a in together.axes if a not in axes]
+        return self.both([*inside, self.any_along(together, extra)])
 
     def any_along(self, v: Val, axes: Sequence[AxisId]) -> Val:
         """Whether it holds for some lane along `axes`."""
@@ -515,21 +476,3 @@ class Expressions:
 def may_fault(expr: ir.Expr) -> bool:
     """Whether computing it where the program would not may touch memory that is not there, or divide by zero."""
     return any(isinstance(e, ir.Load | ir.Reduce) or divides(e) for e in affine.walk(expr))
-
-
-def entry_text(number: int, elem: str) -> str:
-    """A scalar of the parameter block."""
-    word = "tl.load(block)" if number == 0 else f"tl.load(block + {number})"
-    match elem:
-        case "i64":
-            return word
-        case "bool":
-            return f"{word}.to(tl.int8) != 0"
-        case "f64":
-            return f"{word}.to(tl.float64, bitcast=True)"
-        case "f32":
-            return f"{word}.to(tl.int32).to(tl.float32, bitcast=True)"
-        case "f16" | "bf16":
-            return f"{word}.to(tl.int16).to({type_name(elem)}, bitcast=True)"
-        case _:
-            return f"{word}.to({type_name(elem)})"

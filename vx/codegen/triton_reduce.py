@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vx.codegen import triton_tiles as tiles
-from vx.codegen.triton_expr import Expressions, Memory
+from vx.codegen.triton_expr import Expressions
+from vx.codegen.triton_places import Memory
 from vx.codegen.triton_values import (
     HALVES,
     AxisId,

@@ -63,7 +63,7 @@ def _op_assign(body: Body, node: ast.Assign, target: tree.PlaceNode) -> tree.Stm
 
 # ---- tensors -----------------------------------------------------------------------------------
 def _assign_tensor(body: Body, node: ast.Assign, target: tree.PlaceNode, through: tree.PlaceNode) -> tree.StmtNode:
-    if isinstance(node.value, ast.Transfer):
+    if isinstance(node.value, ast.Transfer) and not expressions.is_raw(target):
         return regions.land(body, through, node.value, node.span)
     if isinstance(target.type, tree.Ref) and _may_rebind(body, target):
         value, rebinds = _reference_or_elements(body, node.value, target.type)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from vx.diagnostics.report import Reporter
 from vx.diagnostics.source import SourceMap
@@ -19,7 +20,20 @@ from vx.machine.load import machine_from_module
 from vx.machine.machine import Machine
 from vx.model.info import ModelInfo
 from vx.placement.deadlines import check_deadlines
-from vx.sema import calls, constants, convert, instances, modules, placement, resolve, statements, tree
+from vx.sema import (
+    bounds,
+    branches,
+    calls,
+    constants,
+    convert,
+    instances,
+    modules,
+    placement,
+    resolve,
+    statements,
+    tree,
+    warnings,
+)
 from vx.sema.context import Body, CheckFailed, Env, Instance, Session, type_node
 from vx.sema.names import (
     AliasItem,
@@ -69,13 +83,15 @@ def check_program(
         except RecursionError:
             session.report("E0312", "this program is nested too deeply", Span(main, 0, 0))
     if reporter.has_errors:
+        warnings.about_code(session, Outcome(()))
         return None
     outcome = settle(session, "main", roles)
     if reporter.has_errors:
         return None
     given_up = (session.requested.keys() - session.functions.keys()) | session.incomplete
     assert given_up <= outcome.dropped | outcome.refused.keys(), "a function was given up without an error"
-    _warn_unused(session)
+    warnings.about_code(session, outcome)
+    warnings.about_names(session, outcome)
     program = _program(session, outcome)
     check_one_role(program.functions["main"], (*program.roles, *program.refused), reporter)
     check_deadlines((node for key, node in session.timed if key not in outcome.dropped), session.machine, reporter)
@@ -247,7 +263,9 @@ def _function(session: Session, instance: Instance) -> tree.Function:
         if param.name == "self":
             body.use(id_)
         params.append(id_)
+    required = _required(body, node)
     block = _body_block(body, node)
+    block = replace(block, stmts=(*required, *block.stmts))
     return tree.Function(
         instance.key,
         node.name,
@@ -260,6 +278,20 @@ def _function(session: Session, instance: Instance) -> tree.Function:
         node.span,
         session.asked,
     )
+
+
+def _required(body: Body, node: ast.Function) -> tuple[tree.StmtNode, ...]:
+    """The checks on entry of what `requires` leaves to run time, which the body may rely on."""
+    checks = []
+    for condition in instances.conditions(node):
+        cond = branches.condition(body, condition)
+        if isinstance(cond, tree.Const):
+            continue
+        text = body.session.sources.text(condition.span.file)[condition.span.start : condition.span.end]
+        message = f"`{body.name}` requires `{' '.join(text.split())}`"
+        checks.append(tree.Assert(condition.span, cond, message.encode()))
+        bounds.learn(body.bounds, cond)
+    return tuple(checks)
 
 
 def _body_block(body: Body, node: ast.Function) -> tree.Block:
@@ -299,15 +331,6 @@ def _check_void(body: Body, node: ast.Function, block: tree.Block) -> None:
 
 
 # ---- the end -----------------------------------------------------------------------------------
-def _warn_unused(session: Session) -> None:
-    cut = [session.requested[key].item.node.span for key in session.incomplete if key in session.requested]
-    for span, (code, name) in session.declared.items():
-        if span not in session.used and not any(span.file == c.file and c.start <= span.start < c.end for c in cut):
-            what = "the parameter" if code == "W1009" else "the variable"
-            helps = [f"if that is meant, write `_{name}`"]
-            session.warn(code, f"{what} `{name}` is not used", span, helps)
-
-
 def _program(session: Session, outcome: Outcome) -> tree.Program:
     dropped = outcome.dropped
     functions = {key: function for key, function in session.functions.items() if key not in dropped}

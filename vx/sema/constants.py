@@ -130,7 +130,7 @@ def checked_dimension(session: Session, found: tree.Const | tree.Str, span: Span
         message = f"a dimension is an integer, and this is {show(found.type)}"
         raise session.fail("E7006", message, span)
     if not 0 <= found.value < 1 << 63:
-        raise session.fail("E7006", f"a dimension cannot be {found.value}", span)
+        raise session.fail("E7006", f"a dimension cannot be {_shown(found.value)}", span)
     return found.value
 
 

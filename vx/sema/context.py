@@ -18,6 +18,7 @@ from vx.diagnostics.span import Span
 from vx.machine.machine import Machine
 from vx.model.info import ModelInfo
 from vx.sema import tree
+from vx.sema.bounds import Interval
 from vx.sema.names import ConstItem, EnumItem, ExternItem, FunctionItem, ImplItem, Item, ModuleScope, StructItem
 from vx.sema.types import show, show_place
 
@@ -112,6 +113,15 @@ class Lack:
     asked: Span | None
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A warning about code: `nodes` are what was checked where it was found, as in `Session.demands`."""
+
+    message: str
+    helps: tuple[str, ...]
+    nodes: set[str | None] = field(default_factory=set)
+
+
 @dataclass(slots=True, eq=False)
 class StructInstance:
     item: StructItem
@@ -164,8 +174,10 @@ class Session:
     declared: dict[Span, tuple[str, str]] = field(default_factory=dict)
     """Names that may turn out unused: where declared → (warning code, name)."""
     used: set[Span] = field(default_factory=set)
+    doubts: dict[tuple[str, Span], Doubt] = field(default_factory=dict)
+    """Warnings about code by their code and place. Which are given is decided when all is checked: see `warnings.py`."""
     asked: Span | None = None
-    """While a function of the library is checked: the program's call that led there."""
+    """While a function or type of the library is checked: what in the program led there."""
     asked_by: dict[str, Span] = field(default_factory=dict)
     """For each instance, the program's call that led to it."""
     paths: dict[tuple[str, str, int], tuple[str, ...] | None] = field(default_factory=dict)
@@ -341,6 +353,8 @@ class Body:
     scopes: list[dict[str, LocalBinding]] = field(default_factory=lambda: [{}])
     known: dict[int, tree.Const] = field(default_factory=dict)
     """Immutable locals whose value is a constant."""
+    bounds: dict[int, Interval] = field(default_factory=dict)
+    """Immutable locals of which more is known than their type."""
     unsafe: int = 0
     loops: list[bool] = field(default_factory=list)
     """The loops around this point, innermost last: whether a `break` of it was met."""
@@ -363,9 +377,10 @@ class Body:
         return self.session.fail(code, message, span, labels, notes, helps)
 
     def warn(self, code: str, message: str, span: Span, helps: Iterable[str] = ()) -> None:
-        """A warning, in the user's own files only."""
+        """A warning about this code, in the user's own files only."""
         if not self.env.scope.library:
-            self.session.warn(code, message, span, helps)
+            doubt = self.session.doubts.setdefault((code, span), Doubt(message, tuple(helps)))
+            doubt.nodes.add(self.session.current)
 
     # ---- names ----
     def declare(self, name: str, type_: tree.Type, span: Span, *, mutable: bool = False, code: str = "W1001") -> int:

@@ -7,7 +7,7 @@ place, and a function without `on` also differs by where it is called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vx.diagnostics.span import Span
@@ -130,6 +130,17 @@ def _moved_params(session: Session, item: FunctionItem, env: Env, params: tuple[
 
 
 # ---- what a signature demands ------------------------------------------------------------------
+def conditions(node: ast.Function) -> Iterator[ast.Expr]:
+    """What the function requires, one by one: `a && b` are two."""
+    pending = list(reversed(node.requires))
+    while pending:
+        condition = pending.pop()
+        if isinstance(condition, ast.Binary) and condition.op == "&&":
+            pending += [condition.right, condition.left]
+        else:
+            yield condition
+
+
 def _check_contract(session: Session, item: FunctionItem, env: Env, span: Span) -> None:
     for bound in item.node.where:
         source = _where_place(session, env, bound.source, bound.span)
@@ -138,7 +149,7 @@ def _check_contract(session: Session, item: FunctionItem, env: Env, span: Span) 
             message = f"{target.space} cannot be reached from {source.space}"
             labels = [(bound.span, f"`{item.node.name}` needs it")]
             raise session.fail("E6002", message, span, labels=labels)
-    for condition in item.node.requires:
+    for condition in conditions(item.node):
         _check_requires(session, item, env, condition, span)
     for condition in item.node.ensures:
         raise session.unsupported("`ensures` is", condition.span, ["write an `assert` at the end of the body"])
@@ -149,12 +160,10 @@ def _where_place(session: Session, env: Env, name: str, span: Span) -> tree.Plac
 
 
 def _check_requires(session: Session, item: FunctionItem, env: Env, condition: ast.Expr, span: Span) -> None:
+    """E8002 if the condition is known to be false. What is known only at run time is checked there."""
     names = frozenset(p.name for p in item.node.params)
     local_env = Env(env.scope, env.here, env.bindings, env.depth, names.__contains__)
     found = constants.try_constant(session, local_env, condition, tree.BOOL)
-    if found is None:
-        help_ = "write an `assert` at the start of the body"
-        raise session.unsupported("`requires` on what is known at run time is", condition.span, [help_])
-    if found.value is not True:
+    if found is not None and found.value is False:
         message = f"`{item.node.name}` requires what does not hold here"
         raise session.fail("E8002", message, span, labels=[(condition.span, "this is false")])

@@ -16,6 +16,7 @@ from vx.sema.types import (
     is_numeric,
     merge_dim,
     show,
+    show_dim,
     show_dims,
     tensor_of,
 )
@@ -283,7 +284,7 @@ def matmul_dims(body: Body, node: ast.Node, a: tree.Tensor, b: tree.Tensor) -> t
         message = f"`@` multiplies matrices, or a matrix and a vector, and this is {shapes}"
         raise body.fail("E7001", message, node.span)
     if not dim_may_equal(a.dims[-1], b.dims[0]):
-        inner = f"the left side has {a.dims[-1]} columns, the right side {b.dims[0]} rows"
+        inner = f"the left side has {show_dim(a.dims[-1])} columns, the right side {show_dim(b.dims[0])} rows"
         message = f"the shapes of {shapes} do not fit"
         helps = ["transpose the right side: `… @ b.t()`"] if _fits_transposed(a, b) else []
         raise body.fail("E7001", message, node.span, notes=[inner], helps=helps)

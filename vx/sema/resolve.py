@@ -337,12 +337,16 @@ def instantiate(
     if key in session.failed_types:
         raise CheckFailed(key)
     if key not in session.structs and key not in session.enums:
+        outer = session.asked
+        session.asked = outer or (span if item.module.library else None)
         try:
             with session.checks(type_node(key)):
                 _resolve_type_item(session, key, item, args, env)
         except CheckFailed:
             session.failed_types.add(key)
             raise
+        finally:
+            session.asked = outer
     return tree.Struct(key) if isinstance(item, StructItem) else tree.Enum(key)
 
 

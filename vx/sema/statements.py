@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from vx.sema import assignments, branches, builtins, constants, convert, expressions, operators, resolve, tree
+from vx.sema import assignments, bounds, branches, builtins, constants, convert, expressions, operators, resolve, tree
 from vx.sema.context import Body, CheckFailed, NotConstant
 from vx.sema.types import is_integer, show
 from vx.syntax import ast
@@ -142,6 +142,8 @@ def _let(body: Body, node: ast.Let) -> tree.StmtNode:
     id_ = body.declare(node.name, type_, node.name_span, mutable=node.mutable)
     if isinstance(value, tree.Const) and not node.mutable:
         body.known[id_] = value
+    if is_integer(type_) and not node.mutable:
+        body.bounds[id_] = bounds.interval(value, body.bounds)
     return tree.Let(node.span, id_, value)
 
 
@@ -270,6 +272,7 @@ def _for(body: Body, node: ast.For) -> tree.StmtNode:
     body.scopes.append({})
     try:
         id_ = body.declare(node.name, low.type, node.name_span)
+        body.bounds[id_] = bounds.counted(low, high, body.bounds)
         return tree.For(node.span, id_, low, high, _looped(body, node.body))
     finally:
         body.scopes.pop()

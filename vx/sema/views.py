@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from vx.sema import expressions, fields, linear, placement, resolve, tree
+from vx.sema import bounds, constants, expressions, fields, linear, placement, resolve, tree
 from vx.sema.context import Body
 from vx.sema.types import INTEGERS, is_integer, show, show_dims
 from vx.syntax import ast
@@ -80,9 +80,9 @@ def _item(body: Body, node: ast.Expr, base: tree.PlaceNode, axis: int) -> tuple[
     return tree.At(at), None
 
 
-def _integer(body: Body, node: ast.Expr) -> tree.Value:
-    """An index, of any integer type. Error: E3007."""
-    value = expressions.value(body, node)
+def _integer(body: Body, node: ast.Expr, exact: bool = False) -> tree.Value:
+    """An index, of any integer type; with `exact`, a constant may be larger than its type holds. Error: E3007."""
+    value = expressions.unchecked(body, node) if exact else expressions.value(body, node)
     if isinstance(value.type, tree.Ref) and is_integer(value.type.to):
         value = tree.Read(value.type.to, value.span, expressions.deref(value), move=False)
     if not is_integer(value.type) and not isinstance(value.type, tree.Never):
@@ -99,13 +99,19 @@ def _slice(body: Body, node: ast.Range, base: tree.PlaceNode, axis: int) -> tupl
     _check_range(body, node, low, high, extent)
     length = linear.difference(high, low)
     if length is None:
-        return tree.Slice(low, high), tree.Dyn(extent if isinstance(extent, int) else extent.bound)
+        return tree.Slice(low, high), tree.Dyn(_longest(body, low, high, extent))
     if length < 0:
         raise body.fail("E7003", f"this range ends {-length} before it starts", node.span)
     if isinstance(extent, int) and length > extent:
         message = f"this range has {length} elements, and the dimension has extent {extent}"
         raise body.fail("E7003", message, node.span)
     return tree.Slice(low, high), length
+
+
+def _longest(body: Body, low: tree.Value, high: tree.Value, extent: tree.Dim) -> int | None:
+    """The most elements that a range of a dimension has, if that is known."""
+    most = [extent if isinstance(extent, int) else extent.bound, bounds.longest(low, high, body.bounds)]
+    return min((one for one in most if one is not None), default=None)
 
 
 def _whole(base: tree.PlaceNode, axis: int, node: ast.Range) -> tree.Value:
@@ -188,16 +194,15 @@ def extents(body: Body, items: tuple[ast.Expr, ...]) -> tuple[tuple[tree.Value, 
     values: list[tree.Value] = []
     dims: list[tree.Dim] = []
     for item in items:
-        value = _integer(body, item)
+        value = _integer(body, item, exact=True)
         constant = known_constant(body, value)
         if constant is not None:
-            if constant < 0:
-                raise body.fail("E7006", f"a dimension cannot be {constant}", item.span)
-            values.append(tree.Const(tree.I64, item.span, constant))
-            dims.append(constant)
+            at = tree.Const(tree.I64, item.span, constant)
+            values.append(at)
+            dims.append(constants.checked_dimension(body.session, at, item.span))
             continue
         values.append(value if value.type == tree.I64 else tree.Cast(tree.I64, item.span, value))
-        dims.append(tree.Dyn())
+        dims.append(tree.Dyn(bounds.most(value, body.bounds)))
     return tuple(values), tuple(dims)
 
 
