@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,7 @@ def _logits(case: str, want: Wanted, results: Results) -> Verdict:
     rows = [[float(word) for word in line[len(LOGITS) :].split()] for line in lines]
     if [len(row) for row in rows] != [len(row) for row in want["rows"]]:
         return False, f"{len(rows)} rows of logits, not {len(want['rows'])}"
-    error = _distance(sum(rows, []), sum(want["rows"], []))
+    error = _distance([*chain(*rows)], [*chain(*want["rows"])])
     worst = max(_distance(row, wanted) for row, wanted in zip(rows, want["rows"], strict=True))
     text = f"relative error {error:.2e} over {len(rows)} positions, {worst:.2e} at the worst one; limit {want['limit']}"
     return error <= want["limit"], text
@@ -175,10 +175,13 @@ def _distance(got: Sequence[float], wanted: Sequence[float]) -> float:
 
 
 def _refusal(case: str, want: Wanted, results: Results) -> Verdict:
+    """It ended with the message, and before anything was loaded, computed or printed."""
     run = results.runs(case)[0]
-    said = run["stderr"].strip()
+    said, trace = run["stderr"].strip(), results.folder / run.get("trace", "none")
+    begun = trace.exists() and re.search(r'"event":"(stage|dispatch|copy)"', trace.read_text()) is not None
     told = isinstance(run["status"], int) and run["status"] > 0 and re.search(want["text"], said) is not None
-    return told and not run["stdout"].strip(), f"status {run['status']}: {said[-110:]}"
+    detail = f"status {run['status']}: {said[-110:]}"
+    return told and not begun and not run["stdout"].strip(), f"{detail}; it had begun" if begun else detail
 
 
 def _plugin(case: str, want: Wanted, results: Results) -> Verdict:

@@ -318,7 +318,7 @@ def refusals(p: Preparation) -> None:
         (p.folder / "no-driver").mkdir()
         (p.folder / "no-driver" / "libcuda.so.1").write_bytes(b"")
         _refused(p, "no libcuda", "driverless/program", "libcuda", ("LD_LIBRARY_PATH", "./no-driver"))
-        _refused(p, "no device", "driverless/program", "device", ("CUDA_VISIBLE_DEVICES", ""))
+        _refused(p, "no device", "driverless/program", "no device|0 devices", ("CUDA_VISIBLE_DEVICES", ""))
         p.artifact("two-devices", LLAMA, machine="node-2gpu-h200")
         one = ("CUDA_VISIBLE_DEVICES", "0")
         _refused(p, "index too high", "two-devices/program", r"Device\[1\]", one, ("--role", "disagg"))
@@ -336,7 +336,7 @@ def _large(p: Preparation) -> str:
 
 def _refused(p: Preparation, name: str, program: str, text: str, setting: tuple[str, str] | None = None, role: tuple[str, ...] = ()) -> None:  # fmt: skip
     arguments = (*ids_arguments(8), *role) if program != "large/program" else ()
-    case = Case(f"refuses: {name}", program, arguments, (setting,) if setting else (), seconds=30, traced=False)
+    case = Case(f"refuses: {name}", program, arguments, (setting,) if setting else (), seconds=30)
     p.add(case, {"kind": "refusal", "text": text})
 
 

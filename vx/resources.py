@@ -6,6 +6,7 @@ library is always inside it.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -28,10 +29,10 @@ def machine_file(name: str) -> Path:
     """The machine file that `--machine` or `--host` names: the path of one, else one of the fleet, by its name
     there (`h200`, `published/h200`). A name that is neither is given back as the path it could be."""
     path = Path(name)
-    if path.is_absolute() or path.is_file():
+    if path.is_absolute() or os.path.isfile(path):  # which says no, and raises nothing, for what cannot be a name
         return path
     shipped = (find("fleet", name), find("fleet", f"{name}.vx"))
-    return next((found for found in shipped if found.is_file()), path)
+    return next((found for found in shipped if os.path.isfile(found)), path)
 
 
 def fleet() -> list[str]:

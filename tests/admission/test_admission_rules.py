@@ -291,6 +291,11 @@ LOST = {
     "temporary_in_a_vec": "let mut v = Vec<Pair>::new(); v.push(Pair { x: tile(), y: tile() });",
     "vec_through_a_function": "let mut v = Vec<Pair>::new(); keep(&mut v, Pair { x: tile(), y: tile() });",
     "payload_in_a_function": "let o = wrapped(tile());",
+    "tensor_in_a_vec": "let mut v = Vec<T>::new(); v.push(tile());",
+    "tensors_in_a_loop": "let mut v = Vec<T>::new(); for i in 0..9 { let t = tile(); v.push(t); }",
+    "empty_vec": "let v = Vec<T>::new();",
+    "tensor_behind_a_pointer": "unsafe { let p = malloc(100) as *mut T; p[0] = tile(); p[1] = tile(); read(&p[0]); }",
+    "transferred_behind_a_pointer": "let h = Tensor<u8, [3145728]>::new(); unsafe { let p = malloc(100) as *mut T; *p = transfer(h, Memory::HBM); }",
 }
 
 
@@ -300,6 +305,7 @@ def test_tiles_that_nobody_can_follow(name: str, tmp_path: Path) -> None:
         "import std::vec;\n"
         + PRELUDE
         + "fn maybe() -> Option<T> { Some(tile()) }\nfn keep(v : &mut Vec<Pair>, p : Pair) -> void { v.push(p); }\n"
+        + 'extern "C" { fn malloc(n : i64) -> *mut u8; }\n'
         + f"fn wrapped(t : T) -> Option<T> {{ Some(t) }}\nfn main() -> i32 {{ {LOST[name]} 0 }}"
     )
     plan, found = plan_of(tmp_path, text, A100_80)

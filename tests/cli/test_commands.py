@@ -205,6 +205,20 @@ def test_refusals(wrong: str) -> None:
     assert record.returncode == ERRORS and '"schema": "vx-diagnostics-v1"' in record.stdout
 
 
+def test_a_record_that_cannot_be_written(hello: str, wrong: str, tmp_path: Path) -> None:
+    for program, codes in ((hello, ["E9021"]), (wrong, ["E0201", "E9021"])):
+        done = run_vx("check", program, "--diagnostics-json", str(tmp_path))
+        assert done.returncode == ERRORS and all(f"Error[{code}]" in done.stderr for code in codes)
+
+
+def test_a_name_too_long_for_a_file_is_no_fault(hello: str) -> None:
+    name = "m" * 5000
+    for words in (["check", hello, "--machine", name], ["admit", hello, "--machine", name], ["machine", "show", name]):
+        done = run_vx(*words)
+        assert done.returncode == ERRORS and "Error[E9001]" in done.stderr
+    assert run_vx("admit", "matrix", "--table", name).returncode == 2
+
+
 @pytest.mark.parametrize("format_", ["json", "sarif"])
 def test_formats_are_on_stdout(wrong: str, format_: str) -> None:
     import json

@@ -3,6 +3,7 @@ marked `gpu` run everything where there is one."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -21,6 +22,11 @@ import gpu_judge  # noqa: E402
 import gpu_prepare  # noqa: E402
 import gpu_programs  # noqa: E402
 import gpu_run  # noqa: E402
+
+import vx  # noqa: E402
+from vx.diagnostics.report import CompileError, Level  # noqa: E402
+from vx.evidence.schema import SCHEMA, VERSION  # noqa: E402
+from vx.model.shapes import random_model  # noqa: E402
 
 HERE = (
     "kernel_placed_products",
@@ -118,9 +124,11 @@ def test_nothing_at_all_is_no_proof(tmp_path: Path) -> None:
     assert gpu_judge.judge(tmp_path, tmp_path, "T1") == 1
 
 
-def test_refusals() -> None:
+def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "begun").write_text('{"seq":3,"event":"stage"}\n')
+
     def verdict(**run: object) -> bool | None:
-        results = gpu_judge.Results({"a": {"runs": [{"stdout": "", "stderr": "no libcuda", **run}]}}, Path(), "T2")
+        results = gpu_judge.Results({"a": {"runs": [{"stdout": "", "stderr": "no libcuda", **run}]}}, tmp_path, "T2")
         return next(gpu_judge.verdicts({"a": [{"kind": "refusal", "text": "libcuda"}]}, results)).ok
 
     assert verdict(status=1)
@@ -129,14 +137,49 @@ def test_refusals() -> None:
     assert not verdict(status="late")
     assert not verdict(status=1, stderr="something else")
     assert not verdict(status=1, stdout="1 2 3")
+    assert not verdict(status=1, trace="begun")
 
 
-def test_times() -> None:
-    """A share of the floor is computed from the read rate of the same call, and a limit can be missed."""
+STEPS_NS = 250_000
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "ok"), [(0.3, 0.5, True), (0.2, 0.5, False), (0.3, 0.9, False)], ids=["met", "slow", "share"]
+)
+def test_times(limit: float, share: float, ok: bool, tmp_path: Path) -> None:
+    """600 MB in 0.25 ms is 53 % of a read rate of 4.5 TB/s that was measured in the same call."""
+    device = {"device": "Device[0]", "ordinal": 0, "uuid": "a"}
+    step = {"region": "r_step", "by": "graph", "recorded": 0, "emitted": 1, "vendor": 0, "host": 0, **device}
+    made = [("run", {"schema": SCHEMA, "version": VERSION, "abi": 1, "unix_ns": 1}), *[("dispatch", step)] * 200]
+    _write_trace(tmp_path / "trace", made)
     plugin = {"stdout": '{"what": "device read", "tb_per_s_best": 4.5}\n', "status": 0}
-    results = gpu_judge.Results({"plugin": {"runs": [plugin]}}, Path(), "T2")
-    assert gpu_judge.read_rate(results) == 4.5e12
-    assert gpu_judge.read_rate(gpu_judge.Results({}, Path(), "T2")) is None
+    runs = {"plugin": {"runs": [plugin]}, "a": {"runs": [{"status": 0, "trace": "trace"}]}}
+    want = {"kind": "time", "lengths": [201], "at": 100, "limit_ms": limit, "share": share, "bytes": 600_000_000}
+    row = next(gpu_judge.verdicts({"a": [want]}, gpu_judge.Results(runs, tmp_path, "T2")))
+    assert row.ok is ok
+    assert row.detail.startswith("0.250 ms at 100") and "53.3% of reading" in row.detail
+
+
+def _write_trace(path: Path, events: list[tuple[str, dict[str, object]]]) -> None:
+    """A trace of events that are `STEPS_NS` apart."""
+    lines = [
+        json.dumps({"seq": i, "ns": i * STEPS_NS, "event": kind, **fields}) for i, (kind, fields) in enumerate(events)
+    ]
+    text = "".join(line + "\n" for line in lines)
+    end = {"events": len(lines), "status": 0, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    text += json.dumps({"seq": len(lines), "ns": len(lines) * STEPS_NS, "event": "end", **end}) + "\n"
+    path.write_text(text)
+
+
+def test_the_8b_shape_does_not_fit_everywhere(tmp_path: Path) -> None:
+    """By bytes alone: refused on 40 GB, and then there is nothing to build; admitted on 80 GB."""
+    model = random_model("llama-3.1-8b", 1, tmp_path / "8B", "f32", 65536).dir
+    program = ROOT / "programs" / "llama.vx"
+    refused = vx.check(program, machine="a100-40", host="default", model=model)
+    assert {found.code for found in refused.diagnostics if found.level is Level.ERROR} == {"E6010"}
+    assert vx.check(program, machine="a100-80", host="default", model=model).ok
+    with pytest.raises(CompileError, match="E6010"):
+        vx.compile(program, machine="a100-40", host="default", model=model)
 
 
 def test_moving_transfers_what_a_region_touches() -> None:

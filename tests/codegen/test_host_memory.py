@@ -45,7 +45,7 @@ def test_memory(name: str, tmp_path: Path, runtime: list[Path]) -> None:
     path.write_text(SOURCES[name], encoding="utf-8")
     reporter = Reporter()
     checked = check(str(path), Options(), SourceMap(), reporter)
-    modules = compile_modules(translate(checked, reporter), checked.typed.target, 1)
+    modules = compile_modules(translate(checked, reporter).texts, checked.typed.target, 1)
     objects = [tmp_path / f"{number}.o" for number in range(len(modules))]
     for file, data in zip(objects, modules, strict=True):
         file.write_bytes(data)

@@ -137,6 +137,26 @@ def test_llama_regions(tmp_path: Path) -> None:
             assert (np.abs(expected - found) <= 2e-5 * scale).all(), (made.name, number)
 
 
+@needs_interpreter
+@pytest.mark.parametrize("rows", [1, 5])
+def test_attention_never_touches_what_was_not_filled(rows: int, tmp_path: Path) -> None:
+    """Caches start as NaN, and a tile has more rows than the prompt: those that are too many read nothing."""
+    path = str(ROOT / "programs" / "llama.vx")
+    regions = list(build.check(path, Options(), SourceMap(), Reporter()).regions)
+    made = next(r for r in regions if r.name.endswith("_prefill_layer"))
+    names = {b.id: b.name for b in made.buffers}
+    arrays = llama_inputs(made)
+    for array, param in zip(arrays, (p for p in made.params if isinstance(p, ir.TensorParam)), strict=True):
+        if names[param.buffer] in ("c.k", "c.v", "s.o"):
+            array.fill(np.nan)
+    scalars = [{"l": 0, "at": 0, "m": rows}[s.var.name] for s in made.params if isinstance(s, ir.ScalarParam)]
+    ((got, _, failed),) = run_interpreted([(made, arrays, scalars)], tmp_path)
+    run_at(Compiled(regions), made, max(cpu_levels()), arrays, scalars)
+    assert failed is None
+    for number, (expected, found) in enumerate(zip(arrays, got, strict=True)):
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5, equal_nan=True, err_msg=str(number))
+
+
 def llama_inputs(made: ir.Region) -> list[Any]:
     """Arrays long enough for the tiny model, in the order of the region's tensors."""
     rng = np.random.default_rng(3)

@@ -112,7 +112,8 @@ REGION = "let d = Tensor<f32, [4], Topology::Device[0]>::new();\nspawn on(Topolo
         ("xeon-8480", "aarch64", ["E9031"]),
         ("graviton3", "aarch64", []),
         ("graviton3", "x86_64", ["E9031"]),
-        ("h200", "x86_64", ["E9031"]),
+        ("h200", "x86_64", []),
+        ("h200", "aarch64", []),
         ("mi300x", "x86_64", ["E9031"]),
     ],
 )

@@ -145,7 +145,8 @@ def valued(value: tree.Value, locals_: dict[int, tuple[str, int]]) -> int:
 def test_values_lie_in_their_intervals() -> None:
     choose, bounded = random.Random(7), 0
     for _ in range(8000):
-        locals_, known = {}, {}
+        locals_: dict[int, tuple[str, int]] = {}
+        known: dict[int, bounds.Interval] = {}
         for id_, type_ in enumerate(choose.choices(TYPES, k=6)):
             low, high = integer_range(type_)
             value = wrapped(choose.choice([choose.randint(-20, 300), choose.randint(low, high), low, high]), type_)

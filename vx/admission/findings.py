@@ -137,7 +137,10 @@ class Findings:
             "W1029",
             f"capacity is not verified: {what} has no bound that is known when compiling",
             span,
-            helps=["use a tensor of the largest extent and keep the length beside it, or a slice of one"],
+            helps=[
+                "use a tensor of the largest extent and keep the length beside it, or a slice of one",
+                "or bound the length where the function is declared: `requires n <= 512`",
+            ],
         )
 
     def callbacks(self, limits: Limits) -> None:

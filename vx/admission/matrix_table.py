@@ -91,7 +91,7 @@ def find_table(name: str) -> Path:
     if name in shipped():
         return resources.find("programs", "tables", f"{name}.toml")
     path = Path(name)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    if os.path.exists(path) or path.suffix or len(path.parts) > 1:
         return path
     near = get_close_matches(name, shipped(), n=1)
     help_ = f"did you mean `{near[0]}`?" if near else f"there are {' and '.join(shipped())}, and files of yours"
@@ -239,9 +239,9 @@ class _Reader:
     def _file(self, name: str, shipped_in: Path | None = None) -> str:
         """A file that the table names: beside it, else one that ships, else as it is written."""
         near = Path(os.path.normpath(self.path.parent / name))
-        if near.is_file():
+        if os.path.isfile(near):
             return str(near)
-        if shipped_in is not None and (shipped_in / name).is_file():
+        if shipped_in is not None and os.path.isfile(shipped_in / name):
             return str(shipped_in / name)
         return str(near) if shipped_in is not None else name
 

@@ -36,18 +36,28 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, CompileError):
-            self.show(error.diagnostics)
+            found = error.diagnostics
+            try:
+                self._write_record(found)
+            except CompileError as unwritten:
+                found = (*found, *unwritten.diagnostics)
+            self.show(found)
             raise typer.Exit(status_of(error)) from None
+
+    def _write_record(self, diagnostics: Sequence[Diagnostic]) -> None:
+        """Write the record that was asked for, once: one that cannot be written is not tried again."""
+        record, self.record = self.record, None
+        if record is not None:
+            record(diagnostics if self._pedantic else without_pedantic(diagnostics))
 
     def show(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Print diagnostics: text to stderr; JSON and SARIF, which are a command's result, to stdout."""
         from vx import __version__
         from vx.diagnostics import render
 
+        self._write_record(diagnostics)
         if not self._pedantic:
             diagnostics = without_pedantic(diagnostics)
-        if self.record is not None:
-            self.record(diagnostics)
         if self._format == "json":
             print(render.render_json(diagnostics, self.sources), end="")
         elif self._format == "sarif":

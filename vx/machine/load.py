@@ -250,7 +250,7 @@ def _owners(base: Machine, topologies: Iterable[Topology]) -> dict[str, str]:
 def _existing(name: str | os.PathLike[str]) -> str:
     """The path of a machine file given by path or name. Raises E9001 if it is neither and a name of the fleet is meant."""
     path = resources.machine_file(os.fspath(name))
-    near = [] if path.exists() else get_close_matches(os.fspath(name), resources.fleet(), n=1)
+    near = [] if os.path.exists(path) else get_close_matches(os.fspath(name), resources.fleet(), n=1)
     if near:
         helps = (Help(f"did you mean `{near[0]}`? `vx machine list` shows the files that ship"),)
         message = f"no such machine file: {os.fspath(name)}"

@@ -52,7 +52,11 @@ def indexed(
     dims = (*kept, *base.type.dims[len(items) :])
     indices = tuple(item for item, _ in items)
     type_: tree.Type = tree.Tensor(base.type.elem, dims, base.type.place) if dims else tree.Scalar(base.type.elem)
-    if isinstance(base, tree.Index) and all(isinstance(i, tree.At) for i in base.indices):
+    if (
+        isinstance(base, tree.Index)
+        and not expressions.is_raw(base)
+        and all(isinstance(i, tree.At) for i in base.indices)
+    ):
         return tree.Index(type_, node.span, base.base, (*base.indices, *indices))
     return tree.Index(type_, node.span, base, indices)
 
