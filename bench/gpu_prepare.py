@@ -68,17 +68,24 @@ class Preparation:
 def prepare(folder: Path, devices: str | None = None, only: Sequence[str] = ()) -> None:
     """Prepare the cases of every group, or of those in `only`."""
     groups = [(name, GROUPS[name]) for name in only or GROUPS]
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        p = Preparation(folder, Path(scratch), devices)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        p = Preparation(Path(work, "made"), Path(work, "scratch"), devices)
+        p.scratch.mkdir()
         for name, group in groups:
             print(f"{name} …", flush=True)
             group(p)
-    (folder / PLAN).write_text(json.dumps([asdict(case) for case in p.cases], indent=1))
-    (folder / EXPECTED).write_text(json.dumps(p.expected, indent=1))
+        write_plan(p)
+        shutil.rmtree(folder, ignore_errors=True)
+        p.folder.rename(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"{folder}: {len(p.cases)} cases, {size / 2**20:.1f} MB")
+
+
+def write_plan(p: Preparation) -> None:
+    """What is to be run, and what it must give."""
+    (p.folder / PLAN).write_text(json.dumps([asdict(case) for case in p.cases], indent=1))
+    (p.folder / EXPECTED).write_text(json.dumps(p.expected, indent=1))
 
 
 # ---- Llama --------------------------------------------------------------------------------------------

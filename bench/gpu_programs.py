@@ -21,6 +21,8 @@ class NotMovable(Exception):
 
 def moved(text: str) -> str:
     """The program with its regions on device 0. Raises `NotMovable` if a tensor belongs to a struct."""
+    if not _SPAWN.search(text):
+        return text
     if re.search(r"^struct [^\n]*Tensor<", text, re.M):
         raise NotMovable("its tensors are in structs")
     entries = {name for name, body in _functions(text) if _SPAWN.search(body) and "&" in body.split(")")[0]}

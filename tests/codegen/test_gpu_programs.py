@@ -9,7 +9,6 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,7 @@ from vx.diagnostics.report import CompileError, Level  # noqa: E402
 from vx.evidence.schema import SCHEMA, VERSION  # noqa: E402
 from vx.model.shapes import random_model  # noqa: E402
 
-HERE = (
-    "kernel_placed_products",
-    "kernel_placed_attention",
-    "kernel_borders",
-    "kernel_gather_scatter",
-    "kernel_histogram",
-    "kernel_runtime_extents",
-)
+HERE = ("kernel_placed_products", "kernel_placed_attention", "kernel_borders", "kernel_histogram")
 """Programs that are run on the stand-in; on a GPU all are."""
 
 
@@ -47,8 +39,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     gpu_prepare.tiny(p)
     for name in HERE:
         gpu_prepare.kernel(p, name)
-    (folder / gpu_run.PLAN).write_text(json.dumps([asdict(case) for case in p.cases]))
-    (folder / gpu_prepare.EXPECTED).write_text(json.dumps(p.expected))
+    gpu_prepare.write_plan(p)
     gpu_run.run_all(folder, out, 120)
     return folder, out
 

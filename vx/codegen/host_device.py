@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 from vx.admission.plan import Bank
 from vx.codegen import host_launch
 from vx.codegen.host_launch import WORD, GpuRegion
+from vx.codegen.host_postfix import evaluate
 from vx.codegen.layout import Size, element_bytes
 from vx.codegen.llvm_text import MEMORY, Int
+from vx.codegen.triton_manifest import expression
 from vx.diagnostics.report import CompileError, Diagnostic, Level
 from vx.diagnostics.span import Span
 from vx.kernels import ir
 from vx.kernels.device import ALIGNMENT
+from vx.kernels.footprint import footprints
 from vx.kernels.region import (
     Binding,
     ExtentBinding,
@@ -203,7 +206,8 @@ def issue_stand_in(fn: Emitter, issue: Issue) -> None:
     for number, (kind, value) in enumerate(issue.arguments):
         fn.line(f"store {kind} {value}, ptr {fn.at_offset(params, WORD * number)}")
     outs = [str(issue.arguments[number][1]) for number in _outs(issue.lowered)]
-    _run(fn, issue, params, len(issue.arguments), [(address, WORD, True) for address in outs])
+    touches = [*_whole_touches(fn, issue), *((address, WORD, True) for address in outs)]
+    _run(fn, issue, params, len(issue.arguments), touches)
     for address in outs:
         fn.line(f"call i32 {entry(fn.module, 'vx_access')}(ptr {address}, i64 {WORD}, i32 0)")
 
@@ -242,7 +246,9 @@ def issue_gpu(fn: Emitter, issue: Issue, gpu: GpuRegion, tile: str) -> None:
     for at, name in enumerate(gpu.deciding(), len(addresses)):
         fn.line(f"store i64 {values[name]}, ptr {fn.at_offset(params, WORD * at)}")
     _require_aligned(fn, addresses[: len(tensors)], issue.node.span)
-    _run(fn, issue, params, len(addresses) + len(gpu.deciding()), [(tile, gpu.bytes, True)] if gpu.bytes else [])
+    more = [(tile, gpu.bytes, True)] if gpu.bytes else []
+    touches = [*_ranged_touches(fn, issue, gpu, values), *more]
+    _run(fn, issue, params, len(addresses) + len(gpu.deciding()), touches)
     for at, number in enumerate(scalars):
         if number in outs:
             size = element_bytes(gpu.region.block[at].var.type)
@@ -284,9 +290,8 @@ Touch = tuple[str, Int, bool]
 """Address, bytes, whether they are written."""
 
 
-def _run(fn: Emitter, issue: Issue, params: str, words: int, more: Sequence[Touch]) -> None:
-    """Run a region with its footprint: its tensors, and `more`."""
-    touches = [*_tensor_touches(fn, issue), *more]
+def _run(fn: Emitter, issue: Issue, params: str, words: int, touches: Sequence[Touch]) -> None:
+    """Run a region with its footprint."""
     rows = fn.alloca(Size(24 * max(1, len(touches)), 8))
     for number, (address, size, written) in enumerate(touches):
         at = fn.at_offset(rows, 24 * number)
@@ -300,7 +305,26 @@ def _run(fn: Emitter, issue: Issue, params: str, words: int, more: Sequence[Touc
     )
 
 
-def _tensor_touches(fn: Emitter, issue: Issue) -> Iterator[Touch]:
+def _ranged_touches(fn: Emitter, issue: Issue, gpu: GpuRegion, values: Mapping[str, str]) -> Iterator[Touch]:
+    """The parts of the tensors that the region touches."""
+    ranges = footprints(issue.lowered.region)
+    tensors = [param for param in issue.lowered.region.params if isinstance(param, ir.TensorParam)]
+    elems = {buffer.id: buffer.elem for buffer in issue.lowered.region.buffers}
+    for param, whole in zip(tensors, _whole_touches(fn, issue), strict=True):
+        parts = ranges[param.buffer]
+        if parts is None:
+            yield whole
+            continue
+        size = element_bytes(elems[param.buffer])
+        for part in parts:
+            start = evaluate(expression(part.start, gpu.names), values, fn.op)
+            first = fn.op(f"add i64 {fn.op(f'mul i64 {start}, {size}')}, {part.low * size}")
+            address = fn.op(f"getelementptr inbounds i8, ptr {whole[0]}, i64 {first}")
+            yield address, (part.high - part.low + 1) * size, part.written
+
+
+def _whole_touches(fn: Emitter, issue: Issue) -> Iterator[Touch]:
+    """The tensors of the region, all of each."""
     from vx.codegen.host_region import window
     from vx.codegen.host_tensor import mul, shape_of, span_of
 
