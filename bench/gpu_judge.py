@@ -210,7 +210,17 @@ def _evidence(case: str, want: Wanted, results: Results) -> Verdict:
             return False, f"it proves {tier(trace)}, not {results.tier}"
         if "switches" in want and switches(trace) != want["switches"]:
             return False, f"{switches(trace)} switches between devices, not {want['switches']}"
-    return True, f"{len(traces)} traces, {_memory(traces[0])}"
+        if "steps" in want and (found := _steps(trace)) - {want["steps"]}:
+            return False, f"steps issued and steps counted on the device: {found}, not {want['steps']}"
+    steps = f"{want['steps']} steps, " if "steps" in want else ""
+    return True, f"{len(traces)} traces, {steps}{_memory(traces[0])}"
+
+
+def _steps(trace: Trace) -> set[int]:
+    """How many tokens' steps were issued, and how many the devices counted, where they count."""
+    issued = sum(event.text("region").endswith(STEP) for event in trace.of("dispatch"))
+    counts = [event.number("count") for event in trace.of("counter") if event.text("region").endswith(STEP)]
+    return {issued, sum(counts)} if counts else {issued}
 
 
 def _memory(trace: Trace) -> str:
@@ -230,6 +240,12 @@ def slopes(results: Results, case: str, lengths: Sequence[int]) -> list[float]:
     """Milliseconds a token between two lengths: runs of both, in pairs."""
     both = (map(decode_seconds, results.traces(name)) for name in (f"{case} {lengths[0]}", case))
     return [(b - a) / (lengths[1] - lengths[0]) * 1e3 for a, b in zip(*both, strict=False)]
+
+
+def first_token_ms(trace: Trace) -> float:
+    """From the start of prefill until the first token was read, in a run that generates no other."""
+    edges = {(event.text("name"), event.text("edge")): event.ns for event in trace.of("phase")}
+    return (edges["decode", "end"] - edges["prefill", "begin"]) * 1e-6
 
 
 def step_ms(trace: Trace, at: int) -> float:
@@ -264,6 +280,12 @@ def _time(case: str, want: Wanted, results: Results) -> Verdict:
     return ms <= want["limit_ms"] and (share is None or share >= want["share"]), text
 
 
+def _first(case: str, want: Wanted, results: Results) -> Verdict:
+    """How long the first token takes; graphs of the prompt's blocks are recorded in this time."""
+    found = [first_token_ms(trace) for trace in results.traces(case)]
+    return None, f"{statistics.median(found):.2f} ms until the first token ({min(found):.2f} to {max(found):.2f})"
+
+
 def _faster(case: str, want: Wanted, results: Results) -> Verdict:
     """Decoding takes less time than on the CPU, in the same call."""
     ours, theirs = (statistics.median(slopes(results, name, want["lengths"])) for name in (case, want["than"]))
@@ -280,5 +302,6 @@ CHECKS: dict[str, Callable[[str, Wanted, Results], Verdict]] = {
     "plugin": _plugin,
     "evidence": _evidence,
     "time": _time,
+    "first": _first,
     "faster": _faster,
 }

@@ -2,14 +2,17 @@
 """The kernels of `programs/llama.vx`, one region at a time, on a GPU, against values computed on a CPU.
 
     python bench/gpu_kernels.py --prepare DIR [--model MODEL]... [--time MODEL]... [--random N]
-                                              [--dependent] [--target sm_90]
+                                              [--variants FILE] [--dependent] [--target sm_90]
                                                                                        where vx is installed
     python bench/gpu_kernels.py DIR                                                    on the GPU machine
 
 `--prepare` compiles the kernels of each model's regions, makes inputs, and lets the CPU build compute what should
-come out (a model given with `--time` is only timed; `--random` adds N random regions, to be exact). The second form needs only Python and the driver (`libcuda.so.1`): it launches the kernels in order, prints
-the largest differences of every buffer that a region writes, the time of each kernel, and of the whole region as a
-captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
+come out (a model given with `--time` is only timed; `--random` adds N random regions, to be exact). `--variants` names
+a JSON file, {NAME: {"rows,length,bits,sums": [rows, columns, warps], …}}: tables of tiles (`codegen/triton_table.py`)
+to add to the built-in one, with each of which the decode step of every timed model is prepared; "-dependent" at the
+end of a name stands for `--dependent`. The second form needs only Python and the driver (`libcuda.so.1`): it launches
+the kernels in order, prints the largest differences of every buffer that a region writes, the time of each kernel
+(its launches as one captured graph), and of the whole region as a captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
 """
 
 from __future__ import annotations
@@ -81,9 +84,33 @@ def prepare_model(folder: Path, model: str | None, target: str, timed: bool, dep
     regions = list(build.check(str(ROOT / "programs" / "llama.vx"), options, SourceMap(), Reporter()).regions)
     prepare_kernels(folder, regions, target, dependent)
     config = json.loads((Path(model or ROOT / "models" / "tiny") / "config.json").read_text())
-    cases = prepare_cases(folder, regions, None if timed else Compiled(regions), config)
+    cases = prepare_cases(folder, regions, None if timed else Compiled(regions), config, TIMED if timed else CASES)
     (folder / "cases.json").write_text(json.dumps(cases, indent=1))
     print(f"{folder}: {len(regions)} regions, {len(cases)} cases")
+
+
+def prepare_variants(folder: Path, model: str, target: str, tables: dict[str, dict[str, list[int]]]) -> None:
+    """The decode step with each of the tables."""
+    from vx import build
+    from vx.codegen import triton_table
+    from vx.diagnostics.report import Reporter
+    from vx.diagnostics.source import SourceMap
+    from vx.options import Options
+
+    options = Options(model=model)
+    found = build.check(str(ROOT / "programs" / "llama.vx"), options, SourceMap(), Reporter()).regions
+    regions = [r for r in found if r.name.endswith("_step")]
+    config = json.loads((Path(model) / "config.json").read_text())
+    built_in = triton_table.TUNED
+    for name, table in tables.items():
+        tiles = {triton_table.Shape(*map(int, k.split(","))): triton_table.Tile(*v) for k, v in table.items()}
+        triton_table.TUNED = {**built_in, **tiles}
+        mine = folder.with_name(f"{folder.name}-{name}")
+        prepare_kernels(mine, regions, target, name.endswith("-dependent"))
+        cases = prepare_cases(mine, regions, None, config, TIMED[1:])
+        (mine / "cases.json").write_text(json.dumps(cases, indent=1))
+        print(mine)
+    triton_table.TUNED = built_in
 
 
 def prepare_random(folder: Path, count: int, target: str) -> None:
@@ -143,7 +170,7 @@ def bfloat16(x: object) -> object:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -> list[dict]:
+def prepare_cases(folder: Path, regions: list, compiled: object, config: dict, wanted: tuple) -> list[dict]:
     import numpy as np
     from cpu_harness import cpu_levels, run_at
 
@@ -168,7 +195,7 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict) -
         return np.resize(made[name], count[b.name] if compiled else 1)
 
     cases = []
-    for number, (name, scalars) in enumerate(CASES if compiled else TIMED):
+    for number, (name, scalars) in enumerate(wanted):
         region = next(r for r in regions if r.name.endswith(f"_{name}"))
         buffers = {b.id: b for b in region.buffers}
         params = [buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)]
@@ -232,6 +259,15 @@ class Driver:
 
     def upload(self, at: int, data: bytes) -> None:
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(at), data, ctypes.c_size_t(len(data)))
+
+    def fill(self, at: int, pattern: bytes, size: int) -> None:
+        """The pattern over and over; what is there is doubled on the device."""
+        done = min(len(pattern), size)
+        self.upload(at, pattern[:done])
+        while done < size:
+            more = min(done, size - done)
+            self.call("cuMemcpyDtoD_v2", ctypes.c_uint64(at + done), ctypes.c_uint64(at), ctypes.c_size_t(more))
+            done += more
 
     def download(self, at: int, size: int) -> bytes:
         data = ctypes.create_string_buffer(size)
@@ -352,9 +388,8 @@ class Run:
         for t in case["tensors"]:
             pattern = (folder / "data" / t["in"]).read_bytes()
             size = t["length"] * array.array(CODES[t["type"]]).itemsize
-            data = (pattern * (size // len(pattern) + 1))[:size]
             tensors.append(driver.alloc(size))
-            self.inputs.append((tensors[-1], data))
+            self.inputs.append((tensors[-1], pattern, size))
         where = {"tensor": lambda at: tensors[at], "block": lambda at: self.block + 8 * at,
                  "scratch": lambda at: scratch + at}  # fmt: skip
         self.buffers = {b["id"]: where[b["where"]](b["at"]) for b in region["buffers"]}
@@ -364,9 +399,10 @@ class Run:
         self.collect(region["steps"])
 
     def reset(self) -> None:
-        for at, data in self.inputs:
-            self.driver.upload(at, data)
+        for at, pattern, size in self.inputs:
+            self.driver.fill(at, pattern, size)
         self.driver.upload(self.error, bytes(4))
+        self.driver.call("cuCtxSynchronize")
 
     def collect(self, steps: list[dict]) -> None:
         """The launches in order, with their arguments."""
@@ -428,14 +464,22 @@ class Run:
         for one in self.launches:
             self.enqueue(one)
 
-    def graph(self):
-        """Enqueues all launches as one captured graph."""
+    def graph(self, launches):
+        """Enqueues launches as one captured graph."""
         graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
         self.driver.call("cuStreamBeginCapture_v2", self.driver.stream, 2)
-        self.all()
+        for one in launches:
+            self.enqueue(one)
         self.driver.call("cuStreamEndCapture", self.driver.stream, ctypes.byref(graph))
         self.driver.call("cuGraphInstantiateWithFlags", ctypes.byref(ready), graph, ctypes.c_uint64(0))
         return lambda: self.driver.call("cuGraphLaunch", ready, self.driver.stream)
+
+    def graph_time(self, launches) -> tuple[float, float]:
+        """Median and least time of launches as a graph, in ms."""
+        replay = self.graph(launches)
+        replay()
+        times = [self.driver.milliseconds(replay, 20) for _ in range(5)]
+        return statistics.median(times), min(times)
 
     def close(self) -> None:
         self.driver.sync()
@@ -467,7 +511,8 @@ def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
     changed = {i: (first, last) for i, first, last in case["outs"]}
     for i, t in enumerate(case["tensors"]):
         expected, got = array.array(CODES[t["type"]]), array.array(CODES[t["type"]])
-        before = run.inputs[i][1]
+        _, pattern, size = run.inputs[i]
+        before = (pattern * (size // len(pattern) + 1))[:size]
         after = run.driver.download(run.tensors[i], len(before))
         first, last = (x * got.itemsize for x in changed.get(i, (0, 0)))
         if before[:first] != after[:first] or before[last:] != after[last:]:
@@ -493,19 +538,13 @@ def compare(run: Run, case: dict, number: int, folder: Path) -> bool:
 
 
 def measure(run: Run) -> None:
-    """Prints the time of each kernel (the median of its launches) and of the region as a graph."""
-    totals: dict[str, list[float]] = {}
-    for one in run.launches:
-        run.enqueue(one)
-        took = run.driver.milliseconds(lambda one=one: run.enqueue(one), 20)
-        totals.setdefault(one[0], []).append(1000 * took)
-    for symbol, times in totals.items():
-        programs = next(p for s, _, p in run.launches if s == symbol)
-        print(f"    {symbol}: {statistics.median(times):.2f} µs × {len(times)} ({programs} programs)")
-    replay = run.graph()
-    replay()
-    times = [run.driver.milliseconds(replay, 20) for _ in range(5)]
-    print(f"    {len(run.launches)} launches as one graph: {statistics.median(times):.4f} ms (least {min(times):.4f})")
+    """Prints the time of a launch of each kernel, when its launches follow each other, and of the region."""
+    for symbol in dict.fromkeys(s for s, _, _ in run.launches):
+        mine = [one for one in run.launches if one[0] == symbol]
+        took = 1000 * run.graph_time(mine)[0] / len(mine)
+        print(f"    {symbol}: {took:.2f} µs × {len(mine)} ({mine[0][2]} programs)")
+    median, least = run.graph_time(run.launches)
+    print(f"    {len(run.launches)} launches as one graph: {median:.4f} ms (least {least:.4f})", flush=True)
 
 
 def main() -> int:
@@ -515,6 +554,7 @@ def main() -> int:
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("--time", action="append", default=[])
     parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--variants", type=Path)
     parser.add_argument("--dependent", action="store_true", help="kernels that overlap with the launch before them")
     parser.add_argument("--target", default="sm_90")
     options = parser.parse_args()
@@ -525,6 +565,11 @@ def main() -> int:
         for model in options.model or ([] if options.time else [None]):
             name = Path(model).name if model else "tiny"
             prepare_model(options.prepare / name, model, options.target, False, options.dependent)
+        if options.variants:
+            tables = json.loads(options.variants.read_text())
+            for model in options.time:
+                prepare_variants(options.prepare / Path(model).name, model, options.target, tables)
+            return 0
         for model in options.time:
             prepare_model(options.prepare / Path(model).name, model, options.target, True, options.dependent)
         return 0

@@ -94,11 +94,16 @@ def ids_arguments(positions: int, prompt: Sequence[int] = PROMPT) -> tuple[str, 
     return tuple([*words, "--prompt-ids", ",".join(map(str, prompt))] if prompt else words)
 
 
+def decoding(positions: int, prompt: int = len(PROMPT), **more: int) -> Wanted:
+    """Evidence with as many steps as tokens: the first comes out of the prompt."""
+    return {"kind": "evidence", "steps": positions - prompt - 1, **more}
+
+
 def tiny(p: Preparation) -> None:
     """The model that ships with Vx. What it must generate is what the CPU generates here."""
     program = p.artifact("tiny", LLAMA)
     ids = _ids_here(p, p.cpu("tiny-cpu", LLAMA), 256)
-    p.add(Case("tiny", program, ids_arguments(256), runs=3), {"kind": "ids", "ids": ids}, {"kind": "evidence"})
+    p.add(Case("tiny", program, ids_arguments(256), runs=3), {"kind": "ids", "ids": ids}, decoding(256))
     _timed_cpu(p, "tiny", "tiny-cpu/program", (64, 256))
     p.add(Case("tiny 64", program, ids_arguments(64), runs=3))
     p.expected["tiny"] += [{"kind": "faster", "than": "tiny cpu", "lengths": [64, 256], "required": False}]
@@ -125,7 +130,28 @@ def stories(p: Preparation) -> None:
     for number, case in enumerate(found["cases"]):
         name = f"stories260K {number}"
         arguments = ids_arguments(len(case["ids"]), case["prompt_ids"])
-        p.add(Case(name, program, arguments), {"kind": "ids", "ids": case["ids"]}, {"kind": "evidence"})
+        wanted = {"kind": "ids", "ids": case["ids"]}, decoding(len(case["ids"]), len(case["prompt_ids"]))
+        p.add(Case(name, program, arguments), *wanted)
+
+
+LONG_PROMPT = 300
+"""More rows than prefill takes at once, and a rest that is a multiple of nothing."""
+
+
+def long_prompts(p: Preparation) -> None:
+    """The same model up to its last position, alone and after a prompt that takes two blocks: as the CPU tells it."""
+    if _golden() is None:
+        return
+    model = str(_stories(p, "f32").dir)
+    ids = _ids_here(p, p.cpu("stories260K-cpu", LLAMA, model=model), 512, (1,))
+    shutil.rmtree(p.folder / "stories260K-cpu")
+    wanted: Wanted = {"kind": "ids", "ids": ids}
+    program, two = (p.artifact(f"long-{name}", LLAMA, model=model, machine=name) for name in ("h200", "node-2gpu-h200"))
+    p.add(Case("long", program, ids_arguments(512, (1,))), wanted, decoding(512, 1))
+    arguments = ids_arguments(512, ids[:LONG_PROMPT])
+    p.add(Case("long prompt", program, arguments), wanted, decoding(512, LONG_PROMPT))
+    case = Case("long prompt disagg", two, (*arguments, "--role", "disagg"), devices=2)
+    p.add(case, wanted, decoding(512, LONG_PROMPT, switches=1))
 
 
 def _golden() -> dict[str, Any] | None:
@@ -153,16 +179,17 @@ def halves(p: Preparation) -> None:
         shutil.rmtree(p.folder / f"stories260K-{elem}-cpu")
         program = p.artifact(f"stories260K-{elem}", LLAMA, model=model)
         wanted = {"kind": "ids", "ids": ids, "at_least": 24}
-        p.add(Case(f"stories260K {elem}", program, ids_arguments(256)), wanted, {"kind": "evidence"})
+        p.add(Case(f"stories260K {elem}", program, ids_arguments(256)), wanted, decoding(256))
 
 
-FORCED_POSITIONS, FORCED_PROMPT = 40, 9
+FORCED = ((9, 40), (LONG_PROMPT, LONG_PROMPT + 8))
+"""Prompts and positions for which logits are wanted."""
 LOGIT_LIMITS = {"f32": 1e-5, "f16": 5e-3, "bf16": 4e-2}
 """‖logits − reference‖ / ‖reference‖ that is allowed, over all positions."""
 
 
 def logits(p: Preparation) -> None:
-    """The real 260K model fed with a golden story: logits of prefill's last row and of each step against float64, with
+    """The real 260K model fed with golden stories: logits of prefill's last row and of each step against float64, with
     the weights as they are stored."""
     found = _golden()
     if found is None:
@@ -170,18 +197,20 @@ def logits(p: Preparation) -> None:
     sys.path.insert(0, str(ROOT / "tests" / "model"))
     from llama_reference import Reference
 
-    story = found["cases"][1]["ids"][:FORCED_POSITIONS]
+    fed = [*found["cases"][1]["ids"], *found["cases"][2]["ids"]]
     program = p.scratch / "programs" / "llama.vx"
     shutil.copytree(LLAMA.parent, program.parent)
-    program.write_text(forced(LLAMA.read_text(), story))
-    arguments = ("--temperature", "1", *ids_arguments(FORCED_POSITIONS, story[:FORCED_PROMPT])[1:])
+    program.write_text(forced(LLAMA.read_text(), fed[: FORCED[-1][1]]))
     for elem, limit in LOGIT_LIMITS.items():
         info = _stories(p, elem)
         reference = Reference(info)
-        rows = [reference.step(token) for token in story[:-1]][FORCED_PROMPT - 1 :]
-        wanted = {"kind": "logits", "rows": [[round(float(x), 7) for x in row] for row in rows], "limit": limit}
-        name = f"logits {elem}"
-        p.add(Case(name, p.artifact(f"logits-{elem}", program, model=str(info.dir)), arguments), wanted, {"kind": "evidence"})  # fmt: skip
+        rows = [reference.step(token) for token in fed[: FORCED[-1][1]]]
+        built = p.artifact(f"logits-{elem}", program, model=str(info.dir))
+        for prompt, positions in FORCED:
+            expected = [[round(float(x), 7) for x in row] for row in rows[prompt - 1 : positions - 1]]
+            arguments = ("--temperature", "1", *ids_arguments(positions, fed[:prompt])[1:])
+            wanted = {"kind": "logits", "rows": expected, "limit": limit}
+            p.add(Case(f"logits {elem} {prompt}", built, arguments), wanted, decoding(positions, prompt))
 
 
 def disaggregated(p: Preparation) -> None:
@@ -192,13 +221,14 @@ def disaggregated(p: Preparation) -> None:
     shutil.rmtree(p.folder / "tiny-once")
     role = ("--role", "disagg")
     case = Case("tiny disagg", program, (*ids_arguments(256), *role), devices=2, runs=3)
-    p.add(case, {"kind": "ids", "ids": ids}, {"kind": "evidence", "switches": 1})
+    p.add(case, {"kind": "ids", "ids": ids}, decoding(256, switches=1))
     found = _golden()
     if found is not None:
         program = p.artifact("stories260K-two", LLAMA, model=str(_stories(p, "f32").dir), **two)
         for number, story in enumerate(found["cases"]):
             arguments = (*ids_arguments(len(story["ids"]), story["prompt_ids"]), *role)
-            wanted = {"kind": "ids", "ids": story["ids"]}, {"kind": "evidence", "switches": 1}
+            steps = decoding(len(story["ids"]), len(story["prompt_ids"]), switches=1)
+            wanted = {"kind": "ids", "ids": story["ids"]}, steps
             p.add(Case(f"stories260K disagg {number}", program, arguments, devices=2), *wanted)
 
 
@@ -221,8 +251,8 @@ class Timed:
 TIMED = {
     "15M": Timed("stories15M", "f32", 512, (64, 512), 128, 5, 0.25, 0.0, 30),
     "1B": Timed("llama-3.2-1b", "bf16", 640, (96, 512), 128, 3, 0.73, 0.75, 90),
-    "8B": Timed("llama-3.1-8b", "bf16", 640, (288,), 128, 1, 3.88, 0.85, 150),
-    "1B at 4096": Timed("llama-3.2-1b", "bf16", 4352, (4200,), 4096, 1, 1.0, 0.70, 120),
+    "8B": Timed("llama-3.1-8b", "bf16", 640, (288,), 128, 3, 3.88, 0.85, 150),
+    "1B at 4096": Timed("llama-3.2-1b", "bf16", 4352, (4200,), 4096, 2, 0.85, 0.70, 60),
 }
 
 
@@ -238,7 +268,19 @@ def timed(p: Preparation, name: str) -> None:
     for length in t.lengths[:-1]:
         p.add(Case(f"{name} {length}", program, ids_arguments(length), runs=t.runs, seconds=t.seconds))
     case = Case(name, program, ids_arguments(t.lengths[-1]), runs=t.runs, seconds=t.seconds)
-    p.add(case, wanted | {"bytes": step_bytes}, {"kind": "evidence"})
+    p.add(case, wanted | {"bytes": step_bytes}, decoding(t.lengths[-1]))
+
+
+FIRST_TOKENS = (128, 1024, 4096)
+
+
+def one_billion_long(p: Preparation) -> None:
+    """The 1B shape with room for 4096 positions: a token there, and the first token after prompts of several lengths."""
+    timed(p, "1B at 4096")
+    for length in FIRST_TOKENS:
+        prompt = [(at * 7919 + 13) % 128000 for at in range(length)]
+        case = Case(f"1B first after {length}", "1B-at-4096/program", ids_arguments(length + 1, prompt), runs=3)
+        p.add(case, {"kind": "first"}, {"kind": "evidence"})
 
 
 def fifteen_million(p: Preparation) -> None:
@@ -325,7 +367,7 @@ def refusals(p: Preparation) -> None:
         (p.folder / "no-driver").mkdir()
         (p.folder / "no-driver" / "libcuda.so.1").write_bytes(b"")
         _refused(p, "no libcuda", "driverless/program", "libcuda", ("LD_LIBRARY_PATH", "./no-driver"))
-        _refused(p, "no device", "driverless/program", "no device|0 devices", ("CUDA_VISIBLE_DEVICES", ""))
+        _refused(p, "no device", "driverless/program", "no GPU|no device|0 devices", ("CUDA_VISIBLE_DEVICES", ""))
         p.artifact("two-devices", LLAMA, machine="node-2gpu-h200")
         one = ("CUDA_VISIBLE_DEVICES", "0")
         _refused(p, "index too high", "two-devices/program", r"Device\[1\]", one, ("--role", "disagg"))
@@ -350,6 +392,7 @@ def _refused(p: Preparation, name: str, program: str, text: str, setting: tuple[
 GROUPS: Mapping[str, Callable[[Preparation], None]] = {
     "tiny": tiny,
     "stories": stories,
+    "long": long_prompts,
     "15M": fifteen_million,
     "plugin": plugin,
     "1B": lambda p: timed(p, "1B"),
@@ -359,6 +402,6 @@ GROUPS: Mapping[str, Callable[[Preparation], None]] = {
     "disaggregated": disaggregated,
     "refusals": refusals,
     "8B": lambda p: timed(p, "8B"),
-    "1B at 4096": lambda p: timed(p, "1B at 4096"),
+    "1B at 4096": one_billion_long,
 }
 """Groups of cases, the important ones first."""

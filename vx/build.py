@@ -198,18 +198,33 @@ def check(path: str, options: Options, sources: SourceMap, reporter: Reporter) -
 
 
 def require_admitted(checked: Checked, reporter: Reporter) -> None:
-    """Raise `CompileError` unless every role that is compiled is admitted: what is not proven is not built."""
-    from vx.admission.plan import Verdict
+    """Raise `CompileError` unless every role that is compiled is admitted: what is not proven is not built.
 
+    Nor is a role whose need on a device is not known, though it may be admitted where nothing limits that.
+    """
+    from vx.admission.plan import Verdict
+    from vx.machine.machine import GPU_ARCHES
+
+    typed = checked.typed
     for plan in checked.plans:
         if plan.verdict is not Verdict.ADMITTED:
             reporter.error(
                 "E6048",
                 f"{plan.role} is {plan.verdict.value} on this machine, so it is not built",
-                checked.typed.program.functions[plan.frames[-1].function].span,
+                typed.program.functions[plan.frames[-1].function].span,
                 notes=[f"not known when compiling: {what}" for what in plan.unverified],
                 helps=["give every extent a bound, or build the other roles with --roles"],
             )
+            continue
+        for bank in (arena.bank for arena in plan.arenas if arena.bytes is None):
+            device = typed.machine.space_owner(bank.space)
+            if device is not None and device.name != "CPU" and (checked.stand_in or device.arch in GPU_ARCHES):
+                reporter.error(
+                    "E6048",
+                    f"how many bytes {plan.role} needs in {bank} is not known, and a device's memory is taken at once",
+                    typed.program.functions[plan.frames[-1].function].span,
+                    helps=["give every extent a bound, and place no tiles in a recursion"],
+                )
     reporter.abort_if_errors()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from admission_cases import errors, machine, plan_of
+from admission_cases import NotAccepted, errors, machine, plan_of
 
 from vx.admission.plan import Verdict
 
@@ -137,3 +137,25 @@ def test_unverified_without_the_condition(name: str, tmp_path: Path) -> None:
 def test_no_bound(name: str, tmp_path: Path) -> None:
     plan, _ = plan_of(tmp_path, UNBOUNDED[name], machine(1 << 40))
     assert plan.verdict is Verdict.UNVERIFIED
+
+
+CHANGES = {
+    "assigned": "n = 5000;",
+    "added_to": "n += 5000;",
+    "borrowed": "let r = &mut n; *r = 5000;",
+    "copy_assigned": "let m = n; m = 5000;",
+    "loop_variable": "for i in 0..n { i += 5000; }",
+    "swapped": "let mut m = 5000; swap(&mut n, &mut m);",
+    "to_c": "unsafe { set(&mut n); }",
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_has_a_bound_cannot_be_changed(name: str, tmp_path: Path) -> None:
+    helpers = """
+fn swap(a : &mut i32, b : &mut i32) -> void { let c = *a; *a = *b; *b = c; }
+extern "C" { fn set(p : *mut i32) -> void; }
+"""
+    source = helpers + of_n("requires n <= K", f"{CHANGES[name]} {NEW}")
+    with pytest.raises(NotAccepted, match="E40"):
+        plan_of(tmp_path, source, machine(1 << 40))

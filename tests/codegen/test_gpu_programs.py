@@ -25,6 +25,7 @@ import gpu_run  # noqa: E402
 import vx  # noqa: E402
 from vx.diagnostics.report import CompileError, Level  # noqa: E402
 from vx.evidence.schema import SCHEMA, VERSION  # noqa: E402
+from vx.evidence.trace import read_trace  # noqa: E402
 from vx.model.shapes import random_model  # noqa: E402
 
 HERE = ("kernel_placed_products", "kernel_placed_attention", "kernel_borders", "kernel_histogram")
@@ -108,6 +109,16 @@ def _with_doctored_trace(traces: Path, folder: Path) -> None:
             made.add(path, path.name)
 
 
+def test_steps_are_counted(ran: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = ran
+    expected = json.loads((folder / gpu_prepare.EXPECTED).read_text())
+    assert expected["tiny"][1] == {"kind": "evidence", "steps": 252}
+    expected["tiny"][1]["steps"] = 253
+    (tmp_path / gpu_prepare.EXPECTED).write_text(json.dumps(expected))
+    assert gpu_judge.judge(tmp_path, out, "T1") == 1
+    assert "{252}, not 253" in capsys.readouterr().out
+
+
 def test_nothing_at_all_is_no_proof(tmp_path: Path) -> None:
     (tmp_path / gpu_prepare.EXPECTED).write_text("{}")
     (tmp_path / gpu_run.RESULTS).write_text('{"machine": {}, "cases": {}}')
@@ -149,6 +160,15 @@ def test_times(limit: float, share: float, ok: bool, tmp_path: Path) -> None:
     row = next(gpu_judge.verdicts({"a": [want]}, gpu_judge.Results(runs, tmp_path, "T2")))
     assert row.ok is ok
     assert row.detail.startswith("0.250 ms at 100") and "53.3% of reading" in row.detail
+
+
+def test_the_first_token_takes_prefill_and_its_reading(tmp_path: Path) -> None:
+    phases: list[dict[str, object]] = [
+        {"name": name, "edge": edge} for name in ("prefill", "decode") for edge in ("begin", "end")
+    ]
+    run: dict[str, object] = {"schema": SCHEMA, "version": VERSION, "abi": 1, "unix_ns": 1}
+    _write_trace(tmp_path / "trace", [("run", run), *[("phase", phase) for phase in phases]])
+    assert gpu_judge.first_token_ms(read_trace(tmp_path / "trace")) == pytest.approx(3 * STEPS_NS * 1e-6)
 
 
 def _write_trace(path: Path, events: list[tuple[str, dict[str, object]]]) -> None:
@@ -196,12 +216,13 @@ fn main() -> i32 {
 
 
 def test_tensors_in_structs_are_not_moved() -> None:
+    assert gpu_programs.moved("fn main() -> i32 { 0 }\n") == "fn main() -> i32 { 0 }\n"
     with pytest.raises(gpu_programs.NotMovable):
-        gpu_programs.moved("struct S { t : Tensor<f32, [3]> }\nfn main() -> i32 { 0 }\n")
+        gpu_programs.moved("struct S { t : Tensor<f32, [3]> }\nfn main() -> i32 { spawn on(Topology::CPU) { }  0 }\n")
 
 
 def test_most_programs_run_on_a_device() -> None:
-    assert len(gpu_prepare.kernel_names()) >= 30
+    assert len(gpu_prepare.kernel_names()) >= 36
 
 
 @pytest.mark.gpu

@@ -45,7 +45,8 @@ def test_an_arena_is_taken_when_the_role_is_entered(tmp_path: Path) -> None:
         f"role fn small() -> i32 {{ let a = {TILE}::fill(1.0);  let h = transfer(a, Memory::CPU_DRAM);  h[0] as i32 }}\n"
         f"role fn large() -> i32 {{ let a = {TILE}::fill(1.0);  let b = {TILE}::fill(2.0);\n"
         "  let h = transfer(a, Memory::CPU_DRAM);  let g = transfer(b, Memory::CPU_DRAM);  (h[0] + g[0]) as i32 }\n"
-        'fn main() -> i32 { println!("{}", large());  small() }\n'
+        "fn main() -> i32 {\n  let mut n = 0;  n += 1;\n"
+        '  if n == 1 { println!("{}", large());  n } else { small() }\n}\n'
     )
     text = llvm(source)
     main = text[text.index('define internal i32 @"vx:main"') :].split("\n}\n")[0]

@@ -8,6 +8,7 @@ from cpu_regions import add, at, binary, launched, lit, loop, mul, region, var
 from triton_harness import printed
 
 from vx.codegen.triton import print_kernel
+from vx.codegen.triton_order import loads_first
 from vx.kernels import ir
 from vx.kernels.device_form import device_region
 
@@ -69,18 +70,69 @@ def test_a_matrix_product_uses_matrix_units() -> None:
         assert f"acc = tl.dot(b0_at, tl.trans(b1_at), acc{precision})\n" in text
 
 
+def dependent(*nests: ir.For, elems: str, written: set[int], scalars: tuple[ir.Var, ...] = ()) -> list[str]:
+    """Lines of a kernel that may start before the one in front of it ends; only `written` buffers change."""
+    kernel, launch = launched(nests)
+    made = region(elems.split(), [launch], scalars, kernels=[kernel])
+    buffers = tuple(replace(b, written=b.id in written) for b in made.buffers)
+    launches = device_region(replace(made, buffers=buffers))
+    return print_kernel(launches, launches.kernels[0], dependent=True).source.splitlines()
+
+
+def in_order(lines: list[str], *words: str) -> bool:
+    found = [next(i for i, line in enumerate(lines) if word in line) for word in words]
+    return found == sorted(found)
+
+
 def test_a_dependent_kernel_waits_before_it_stores_or_reads_what_may_change() -> None:
+    """What nobody changes, the parameter block included, is loaded before."""
     i, k, n = var(1), var(2), var(3, "f32")
     total = add(k, 64, mul(ir.Load(0, at((64, i), k), "f32"), ir.Load(1, at(k), "f32")))
-    kernel, launch = launched([loop(i, 8, ir.Store(2, at(i), binary("*", total, n)))])
-    made = region(["f32"] * 3, [launch], [n], kernels=[kernel])
-    buffers = tuple(replace(b, written=b.id == 2) for b in made.buffers)
-    launches = device_region(replace(made, buffers=buffers))
-    lines = print_kernel(launches, launches.kernels[0], dependent=True).source.splitlines()
-    order = [next(i for i, line in enumerate(lines) if word in line) for word in
-             ("tl.load(b0", "gdc_wait()", "gdc_launch_dependents()", "tl.load(block)", "tl.store")]  # fmt: skip
-    assert order == sorted(order) and "gdc_wait" in lines[3]
-    assert sum("gdc_wait()" in line for line in lines) == 1
+    nest = loop(i, 8, ir.Store(2, at(i), binary("*", total, n)))
+    lines = dependent(nest, elems="f32 f32 f32", written={2}, scalars=(n,))
+    assert "gdc_wait" in lines[3] and sum("gdc_wait()" in line for line in lines) == 1
+    assert in_order(lines, "tl.load(b0", "tl.load(block)", "gdc_wait()", "gdc_launch_dependents()", "tl.store")
+
+
+def test_a_matrix_is_on_its_way_while_a_vector_is_waited_for() -> None:
+    """The first columns before the wait; those of the next round before the sums of this one. What is added in the end
+    is loaded before the loop, and the loop does not wait again."""
+    i, k = var(1), var(2)
+    total = add(k, 4096, mul(ir.Load(0, at((4096, i), k), "f32"), ir.Load(1, at(k), "f32")))
+    nest = loop(i, 8, ir.Store(2, at(i), binary("+", ir.Load(2, at(i), "f32"), total)))
+    assert dependent(nest, elems="f32 f32 f32", written={1, 2})[7:] == [
+        "def r_d0(b0, b1, b2):",
+        "    pid = tl.program_id(0)",
+        "    v1 = pid.to(tl.int64) * 4 + tl.arange(0, 4).to(tl.int64)",
+        "    v2 = tl.arange(0, 1024).to(tl.int64)",
+        '    b0_at = tl.load(b0 + (4096 * v1)[:, None] + v2[None, :], eviction_policy="evict_first")',
+        "    gdc_wait()",
+        "    gdc_launch_dependents()",
+        "    b2_at = tl.load(b2 + v1)",
+        "    acc = tl.full([4, 1024], 0.0, tl.float32)",
+        "    for v20 in range(0, 4096, 1024):",
+        "        v2_2 = v20 + tl.arange(0, 1024).to(tl.int64)",
+        "        more = v20 + 1024 < 4096",
+        "        v2_3 = v2_2 + 1024",
+        "        b0_at_2 = tl.load(b0 + (4096 * v1)[:, None] + v2_3[None, :], mask=more, other=0,"
+        ' eviction_policy="evict_first")',
+        "        b1_at = tl.load(b1 + v2_2)",
+        "        term = b0_at * b1_at[None, :]",
+        "        acc = acc + term",
+        "        b0_at = b0_at_2",
+        "    total = tl.sum(acc, axis=1)",
+        "    tl.store(b2 + v1, b2_at + total)",
+    ]
+
+
+def test_loads_of_what_stays_come_first() -> None:
+    """With what they need; never those of what changes, nor what depends on it, nor past control flow."""
+    lines = ["a = tl.load(x + 1)", "m = tl.max(t, axis=0)", "i = n + 1", "b = tl.load(y + i)", "t = t + m"]
+    assert loads_first(lines, {"x", "y"}, {"t"}) == [lines[0], lines[2], lines[3], lines[1], lines[4]]
+    assert loads_first(lines, {"x"}, {"t"}) == lines
+    assert loads_first(lines, {"x", "y"}, {"t", "n"}) == lines
+    inner = [*lines[:2], "if c:", "    i = 0", *lines[2:]]
+    assert loads_first(inner, {"x", "y"}, {"t"}) == inner
 
 
 def test_warps_meet_before_others_read() -> None:

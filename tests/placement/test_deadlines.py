@@ -28,7 +28,7 @@ MET = {
     "as_nanoseconds": X + "let d = transfer(x, Topology::Device[0]) within 12000 ns;",
     "two_hops": X + "let d = transfer(x, Memory::FAR) within 13 us;",
     "peer": D + "let e = transfer(d, Topology::Device[1]) within 3 us;",
-    "a_bounded_slice": X + "let n = 3;  let d = transfer(x[0..n], Topology::Device[0]) within 12 us;",
+    "a_bounded_slice": X + "let mut n = 3;  n += 1;  let d = transfer(x[0..n], Topology::Device[0]) within 12 us;",
     "landing": D + X + "let mut e = Tensor<f32, [2, 1000], Topology::Device[0]>::new();\n"
     "e[1] = transfer(x, Topology::Device[0]) within 12 us;",
 }
@@ -38,7 +38,8 @@ MISSED = {
     "let d = transfer(x, Topology::Device[0]) within 12 us;  //!\n",
     "two_hops": X + "let d = transfer(x, Memory::FAR) within 12999 ns;  //!\n",
     "peer": D + "let e = transfer(d, Topology::Device[1]) within 2999 ns;  //!\n",
-    "a_bounded_slice": X + "let n = 3;\n let d = transfer(x[0..n], Topology::Device[0]) within 11 us;  //!\n",
+    "a_bounded_slice": X
+    + "let mut n = 3;  n += 1;\n let d = transfer(x[0..n], Topology::Device[0]) within 11 us;  //!\n",
     "landing": X + "let mut e = Tensor<f32, [2, 1000], Topology::Device[0]>::new();\n"
     "e[1] = transfer(x, Topology::Device[0]) within 11 us;  //!\n",
     "weights_are_no_time": X + "let d = transfer(x, Memory::DARK) within 1 s;  //!\n",

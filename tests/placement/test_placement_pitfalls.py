@@ -180,3 +180,59 @@ def test_the_bytes_of_packed_elements_are_what_a_cpu_moves(tmp_path: Path) -> No
     machine = "Memory HBM { managed: explicit, capacity: SIZE B }\nTopology Device { memory: Memory::HBM, transfer Memory::CPU_DRAM -> Memory::HBM }"
     assert verdicts(tmp_path, source, machine.replace("SIZE", "100")) == ([Verdict.ADMITTED], set())
     assert verdicts(tmp_path, source, machine.replace("SIZE", "99")) == ([Verdict.REJECTED], {"E6009"})
+
+
+# ---- what would be kept elsewhere than placed ----------------------------------------------------
+def test_tensors_in_the_memories_on_a_gpu_are_not_built(tmp_path: Path) -> None:
+    """They would lie in host memory: no host code puts a tensor into a cache or scratchpad."""
+    file = tmp_path / "on_die.vx"
+    file.write_text(
+        "fn main() -> i32 { let d = Tensor<u8, [64], Memory::L2>::new(); print(d.extent(0)); 0 }\n", encoding="utf-8"
+    )
+    assert vx.check(file, machine="h200", host="default").ok
+    with pytest.raises(CompileError, match="E9031: a tensor in L2 cannot be built"):
+        vx.compile(file, machine="h200", host="default")
+
+
+SHARED = """
+Memory HBM { managed: explicit, capacity: 1000 B }
+Topology Device { memory: Memory::HBM, arch: nvptx64, isa: sm_90 }
+Topology Node { memory: Memory::HBM, arch: nvptx64, isa: sm_90 }
+fn main() -> i32 { let d = Tensor<u8, [921], Memory::HBM>::new(); print(d.extent(0)); 0 }
+"""
+
+
+@pytest.mark.parametrize("devices", [None, "host"])
+def test_a_memory_that_devices_share(devices: str | None, tmp_path: Path) -> None:
+    """The reserve is kept in it too, and what is in it would be in host memory, so it is not built."""
+    file = tmp_path / "shared.vx"
+    file.write_text(SHARED, encoding="utf-8")
+    assert vx.check(file).ok and vx.check(file, reserve="7.9%").ok
+    assert "E6037" in str(vx.check(file, reserve="8%"))
+    with pytest.raises(CompileError, match=r"E9031: .* HBM is the memory of Device and Node"):
+        vx.compile(file, devices=devices)
+
+
+@pytest.mark.parametrize("capacity", ["", ", capacity: 1 KiB, overcommit"])
+@pytest.mark.parametrize(("arch", "devices"), [("nvptx64, isa: sm_90", None), ("nvptx64", "host"), ("host", "host")])
+def test_what_a_device_needs_is_known_when_it_is_built(
+    capacity: str, arch: str, devices: str | None, tmp_path: Path
+) -> None:
+    """Without a size there is no arena, and tiles would come from the host's heap."""
+    file = tmp_path / "open.vx"
+    file.write_text(
+        f"""
+Memory HBM {{ managed: explicit{capacity} }}
+Topology Device {{ memory: Memory::HBM, arch: {arch} }}
+fn again(n : i32) -> void {{
+  let t = Tensor<u8, [100], Memory::HBM>::new();
+  if n > 0 {{ again(n - 1); }}
+  print(t.extent(0));
+}}
+fn main() -> i32 {{ again(3); 0 }}
+""",
+        encoding="utf-8",
+    )
+    assert vx.check(file).ok
+    with pytest.raises(CompileError, match="E6048: how many bytes main needs in HBM is not known"):
+        vx.compile(file, devices=devices)

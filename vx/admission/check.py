@@ -101,7 +101,8 @@ def _reserve(bank: Bank, machine: Machine, limits: Limits, capacity: int | None)
     """Bytes that a deployment keeps. What is asked for concerns the memories of devices."""
     space = machine.space(bank.space)
     declared = space.reserve if space is not None else None
-    asked = limits.reserve if machine.space_owner(bank.space) is not None else None
+    is_device = any(topology.memory == bank.space for topology in machine.topologies.values())
+    asked = limits.reserve if is_device else None
     return _reserved_bytes(asked or declared, capacity)
 
 

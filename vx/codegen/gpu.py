@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vx.codegen.host_launch import COUNT, GpuRegion
+from vx.codegen.host_launch import GpuRegion, count_kernel
 from vx.codegen.host_manifest import KernelFile
 from vx.codegen.triton_compile import TARGETS, NoTriton, assembler, compile_kernels
 from vx.codegen.triton_manifest import file_name
@@ -23,7 +23,7 @@ def supported(isa: str | None) -> bool:
 
 def compiled(regions: Sequence[GpuRegion], isa: str) -> tuple[list[KernelFile], int]:
     """The kernels and the least driver version. Raises `CompileError` (E9037) if Triton is not installed."""
-    printed = [*(kernel for region in regions for kernel in region.printed), COUNT]
+    printed = [*(kernel for region in regions for kernel in region.printed), count_kernel(isa)]
     try:
         binaries = compile_kernels(printed, isa)
         _, min_driver = assembler(isa)

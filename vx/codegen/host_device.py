@@ -23,7 +23,6 @@ from vx.codegen.layout import Size, element_bytes
 from vx.codegen.llvm_text import MEMORY, Int
 from vx.codegen.triton_manifest import expression
 from vx.diagnostics.report import CompileError, Diagnostic, Level
-from vx.diagnostics.span import Span
 from vx.kernels import ir
 from vx.kernels.device import ALIGNMENT
 from vx.kernels.footprint import footprints
@@ -245,7 +244,6 @@ def issue_gpu(fn: Emitter, issue: Issue, gpu: GpuRegion, tile: str) -> None:
         fn.line(f"store ptr {address}, ptr {fn.at_offset(params, WORD * at)}")
     for at, name in enumerate(gpu.deciding(), len(addresses)):
         fn.line(f"store i64 {values[name]}, ptr {fn.at_offset(params, WORD * at)}")
-    _require_aligned(fn, addresses[: len(tensors)], issue.node.span)
     more = [(tile, gpu.bytes, True)] if gpu.bytes else []
     touches = [*_ranged_touches(fn, issue, gpu, values), *more]
     _run(fn, issue, params, len(addresses) + len(gpu.deciding()), touches)
@@ -275,15 +273,19 @@ def _require(fn: Emitter, code: host_launch.Code, holds: str, message: str) -> N
     code.line(f"call void {fn.module.helper('require')}(i1 {holds}, ptr {text})")
 
 
-def _require_aligned(fn: Emitter, addresses: Sequence[str], span: Span) -> None:
-    """Kernels are compiled for addresses that are multiples of 16."""
-    from vx.codegen.host_tensor import require
+def anywhere(lowered: LoweredRegion) -> frozenset[ir.BufferId]:
+    """The tensors of a region that may start at any element: views, and what a reference refers to. A whole tensor
+    starts where the Plan put it, at a multiple of 16 bytes."""
+    bound = zip(lowered.bindings, lowered.region.params, strict=True)
+    return frozenset(
+        param.buffer
+        for binding, param in bound
+        if isinstance(binding, TensorBinding) and isinstance(param, ir.TensorParam) and not _whole(binding.place)
+    )
 
-    together = "0"
-    for address in addresses:
-        together = fn.op(f"or i64 {together}, {fn.op(f'ptrtoint ptr {address} to i64')}")
-    low = fn.op(f"and i64 {together}, 15")
-    require(fn, fn.op(f"icmp eq i64 {low}, 0"), "a view that does not start at a multiple of 16 bytes", span)
+
+def _whole(place: tree.PlaceNode) -> bool:
+    return isinstance(place, tree.Local | tree.Field) and isinstance(place.type, tree.Tensor)
 
 
 Touch = tuple[str, Int, bool]
@@ -370,8 +372,9 @@ def role_devices(module: Module, role: str) -> list[int]:
 
 
 def role_banks(module: Module, role: str) -> list[Bank]:
-    """The remote banks of a role, in the order of its manifest's arenas."""
-    return sorted(bank for bank in module.arenas.totals.get(role, ()) if bank in module.remote.banks)
+    """The remote banks of a role that hold anything, in the order of its manifest's arenas."""
+    totals = module.arenas.totals.get(role, {})
+    return sorted(bank for bank, size in totals.items() if size and bank in module.remote.banks)
 
 
 def manifest_name(module: Module, role: str) -> str:

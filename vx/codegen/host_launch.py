@@ -12,7 +12,7 @@ private memory of their programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vx.codegen.host_postfix import evaluate
 from vx.codegen.triton import Parameter, Printed, Programs, print_kernel
@@ -69,15 +69,17 @@ def _aligned(size: int) -> int:
     return -(-size // device.ALIGNMENT) * device.ALIGNMENT
 
 
-def gpu_region(region: ir.Region, isa: str) -> GpuRegion:
-    """The GPU form of a region. Raises `CompileError` (E0902) for what a GPU cannot do.
+def gpu_region(region: ir.Region, isa: str, anywhere: frozenset[ir.BufferId]) -> GpuRegion:
+    """The GPU form of a region; `anywhere` are tensors that may start at any element. Raises `CompileError` (E0902) for
+    what a GPU cannot do.
 
     Where the part can do it, a kernel may start while the one before it ends; the first has none of its region before it.
     """
     try:
         formed = device_region(region)
         alone = set(range(len(formed.kernels))) if isa not in OVERLAPPING else _first(formed.body)[0]
-        printed = tuple(print_kernel(formed, kernel, n not in alone) for n, kernel in enumerate(formed.kernels))
+        found = (print_kernel(formed, kernel, n not in alone) for n, kernel in enumerate(formed.kernels))
+        printed = tuple(replace(kernel, anywhere=anywhere & {p.index for p in kernel.parameters}) for kernel in found)
     except Unsupported as error:
         message = f"this region cannot run on a GPU: it holds {error}"
         raise CompileError([Diagnostic("E0902", Level.ERROR, message, region.span)]) from error
@@ -188,17 +190,21 @@ class Code:
         return evaluate(text, self.values, self.op)
 
 
-COUNT = Printed(
-    "vx_count",
-    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef vx_count(counter):\n"
-    "    tl.store(counter, tl.load(counter) + 1)\n",
-    (Parameter("buffer", "counter", "*i64", 0),),
-    (Programs((), 1),),
-    warps=1,
-    private_bytes=0,
-    dependent=False,
-)
-"""The last kernel of every region: it counts on the device how often the region ran there."""
+def count_kernel(isa: str) -> Printed:
+    """The last kernel of every region: it counts on the device how often the region ran there."""
+    waits = isa in OVERLAPPING
+    header = "import triton\nimport triton.language as tl\n"
+    header += "from triton.language.extra.cuda import gdc_wait\n" if waits else ""
+    body = ("    gdc_wait()\n" if waits else "") + "    tl.store(counter, tl.load(counter) + 1)\n"
+    return Printed(
+        "vx_count",
+        f"{header}\n\n@triton.jit\ndef vx_count(counter):\n{body}",
+        (Parameter("buffer", "counter", "*i64", 0),),
+        (Programs((), 1),),
+        warps=1,
+        private_bytes=0,
+        dependent=waits,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from vx.admission.plan import Plan, RegionKey
 from vx.admission.tiles import Types
 from vx.codegen.host_arena import Arenas
-from vx.codegen.host_device import Remote
+from vx.codegen.host_device import Remote, anywhere
 from vx.codegen.host_launch import GpuRegion, gpu_region
 from vx.codegen.host_manifest import DeviceRegion
 from vx.codegen.layout import Layouts, is_empty, is_view
@@ -21,7 +21,6 @@ from vx.codegen.llvm_text import MEMORY, REGISTER, string_global, symbol
 from vx.codegen.prelude import HELPERS
 from vx.diagnostics.source import SourceMap
 from vx.diagnostics.span import Span
-from vx.kernels import ir
 from vx.kernels.region import LoweredRegion
 from vx.machine.machine import Machine
 from vx.runtime.abi import ENTRIES
@@ -100,10 +99,11 @@ class Module:
     may_abort: dict[str, bool] = field(default_factory=dict)
     """Of library functions: whether they can end the program with a message."""
 
-    def gpu_form(self, region: ir.Region, isa: str) -> GpuRegion:
+    def gpu_form(self, lowered: LoweredRegion, isa: str) -> GpuRegion:
         """The GPU form of a region, made once. Raises `CompileError` (E0902)."""
+        region = lowered.region
         if region.name not in self.options.gpu:
-            self.options.gpu[region.name] = gpu_region(region, isa)
+            self.options.gpu[region.name] = gpu_region(region, isa, anywhere(lowered))
         return self.options.gpu[region.name]
 
     def string(self, data: bytes) -> str:

@@ -59,7 +59,7 @@ def _run(fn: Emitter, stmts: tuple[StmtNode, ...], span: Span, spawn: tree.Spawn
     gpu = None
     if spawn is not None:
         part = host_device.gpu_at(fn.module, spawn.place)
-        gpu = None if part is None else fn.module.gpu_form(lowered.region, part.isa or "")
+        gpu = None if part is None else fn.module.gpu_form(lowered, part.isa or "")
         scratch = scratch_bytes(lowered.region) if gpu is None else gpu.bytes
         fn.module.scratch[RegionKey(fn.function.key, span)] = scratch
     note_place(fn, span)

@@ -44,7 +44,8 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """`private_bytes` for all programs together. `dependent`: see `print_kernel`."""
+    """`private_bytes` for all programs together. `dependent`: see `print_kernel`. `anywhere`: buffers that may start at
+    any element; the others start at a multiple of 16 bytes."""
 
     symbol: str
     source: str
@@ -53,6 +54,11 @@ class Printed:
     warps: int
     private_bytes: int
     dependent: bool
+    anywhere: frozenset[int] = frozenset()
+
+    def aligned(self, parameter: Parameter) -> bool:
+        """Whether a parameter is an address that is a multiple of 16."""
+        return parameter.type.startswith("*") and not (parameter.kind == "buffer" and parameter.index in self.anywhere)
 
 
 def print_kernel(region: device.Region, kernel: device.Kernel, dependent: bool = False) -> Printed:
@@ -153,6 +159,7 @@ class _Printer(Body):
         """One part, run by its share of the programs; where the next part's begin."""
         self.hazards = Hazards()
         self.products = tiles.product_axes(part) is not None
+        self.columns = t.columns
         self.in_registers, full = self._registers(part, t)
         self.full = full
         counts = self._counts(part, t)

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from vx.codegen import triton_tiles as tiles
+from vx.codegen.triton_order import loads_first
 from vx.codegen.triton_places import Memory, Tile
 from vx.codegen.triton_reduce import Reductions
 from vx.codegen.triton_values import Mask, Val, spread, type_name, union, variable_of
@@ -27,25 +28,45 @@ class Body(Reductions):
         """The statements, in order; a failed check masks those after it."""
         depth = len(self.masks)
         for i, stmt in enumerate(stmts):
-            if isinstance(stmt, ir.Let) and not (i and isinstance(stmts[i - 1], ir.Let)):
+            if isinstance(stmt, ir.Let | ir.Store) and not (i and isinstance(stmts[i - 1], ir.Let)):
                 self._side_by_side(stmts[i:])
             self.statement(stmt)
         self.ready.clear()
         del self.masks[depth:]
 
     def _side_by_side(self, stmts: Sequence[ir.Stmt]) -> None:
-        """Sums over the same range in definitions that follow each other are computed in one loop, if none of them
-        needs another's result."""
+        """Sums over the same range in definitions that follow each other, or in a store, are computed in one loop, if
+        none of them needs another's result; those of scalars that waited for their first use as well."""
+        group = _together(stmts)
         declared: set[ir.VarId] = set()
-        sums: list[ir.Reduce] = []
-        for stmt in itertools.takewhile(lambda s: isinstance(s, ir.Let), stmts):
-            assert isinstance(stmt, ir.Let)
+        values: list[ir.Expr] = []
+        for stmt in group:
             if affine.variables(stmt.value) & declared:
                 break
-            declared.add(stmt.var.id)
-            sums += [e for e in outermost(stmt.value) if not sums or (e.low, e.high) == (sums[0].low, sums[0].high)]
-        if len(sums) > 1 and not any(self.is_product(e) for e in sums):
-            self.ready |= dict(zip(sums, self.together(sums), strict=True))
+            values.append(stmt.value)
+            if isinstance(stmt, ir.Let):
+                declared.add(stmt.var.id)
+        sums = [e for x in values for e in outermost(x)]
+        sums = [e for e in sums if (e.low, e.high) == (sums[0].low, sums[0].high)]
+        if not sums or any(self.is_product(e) for e in sums):
+            return
+        inner = {v for e in sums for x in (e.body, e.low, e.high) for v in affine.variables(x)}
+        for v in sorted((inner & (self.later.keys() | self.entries.keys())) - self.env.keys()):
+            self.at_last(v)
+        waiting = self._waiting({v for stmt in group for v in affine.variables(stmt.value)})
+        sums += [e for x in waiting for e in outermost(x) if (e.low, e.high) == (sums[0].low, sums[0].high)]
+        beside = [x for x in _beside(stmts) if isinstance(self.places[x.buffer], Memory)]
+        sums = list(dict.fromkeys(sums))
+        with self.kept():
+            self.ready |= dict(zip(sums, self.together(sums, beside), strict=True))
+
+    def _waiting(self, names: set[ir.VarId]) -> list[ir.Expr]:
+        """Definitions that wait for their first use, of these names and what they need."""
+        found: dict[ir.VarId, ir.Expr] = {}
+        while new := (names & self.later.keys()) - self.env.keys() - found.keys():
+            found |= {v: self.later[v].value for v in new}
+            names = {v for value in found.values() for v in affine.variables(value)}
+        return [found[v] for v in sorted(found)]
 
     def statement(self, stmt: ir.Stmt) -> None:
         for v in sorted((_inside(stmt) & (self.later.keys() | self.entries.keys())) - self.env.keys()):
@@ -206,9 +227,20 @@ class Body(Reductions):
 
     def _serial(self, stmt: ir.For) -> None:
         self._forget_loads(stmt.body)
+        if any(
+            x.buffer not in self.constant_buffers for e in effects.all_expressions(stmt.body) for x in affine.loads(e)
+        ):
+            self.wait()
         with self.walk(stmt.var, stmt.low, stmt.high, 1):
-            self.block(stmt.body)
-            self._meet(stmt.body)
+            with self.text.captured() as lines:
+                self.block(stmt.body)
+                self._meet(stmt.body)
+            self.text.splice(lines if self.products else loads_first(lines, self._unchanged(), self.changing))
+
+    def _unchanged(self) -> set[str]:
+        """Pointers to what this kernel does not store to."""
+        places = {b: p for b, p in self.places.items() if b not in self.written}
+        return {p.pointer for p in places.values() if isinstance(p, Memory)}
 
     def _while(self, cond: ir.Expr, body: Sequence[ir.Stmt]) -> None:
         going = self.text.fresh("going")
@@ -282,6 +314,37 @@ def _inside(stmt: ir.Stmt) -> set[ir.VarId]:
     for expr in effects.own_expressions(stmt):
         found |= {v for e in outermost(expr) for v in affine.variables(e)}
     return found
+
+
+def _together(stmts: Sequence[ir.Stmt]) -> list[ir.Let | ir.Store]:
+    """The definitions that come first, or else the store."""
+    if isinstance(stmts[0], ir.Store):
+        return [stmts[0]]
+    return [s for s in itertools.takewhile(lambda s: isinstance(s, ir.Let), stmts) if isinstance(s, ir.Let)]
+
+
+def _beside(stmts: Sequence[ir.Stmt]) -> Iterator[ir.Load]:
+    """Loads outside reductions that definitions and stores make in any case, and could make before all of them."""
+    declared: set[ir.VarId] = set()
+    stored: set[ir.BufferId] = set()
+    for stmt in stmts:
+        if not isinstance(stmt, ir.Let | ir.Store):
+            break
+        for x in _certain_loads(stmt.value):
+            if x.buffer not in stored and not affine.variables(x.offset) & declared and not any(affine.loads(x.offset)):
+                yield x
+        if isinstance(stmt, ir.Let):
+            declared.add(stmt.var.id)
+        else:
+            stored.add(stmt.buffer)
+
+
+def _certain_loads(expr: ir.Expr) -> Iterator[ir.Load]:
+    if isinstance(expr, ir.Load):
+        yield expr
+    elif not isinstance(expr, ir.Reduce | ir.Select) and not (isinstance(expr, ir.Binary) and expr.op in ("&&", "||")):
+        for child in affine.children(expr):
+            yield from _certain_loads(child)
 
 
 def outermost(expr: ir.Expr) -> Iterator[ir.Reduce]:

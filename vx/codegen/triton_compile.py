@@ -94,7 +94,7 @@ def _key(kernel: Printed, target: str) -> str:
         str(STAGES),
         str(kernel.warps),
         kernel.source,
-        *(f"{p.type}" for p in kernel.parameters),
+        *(f"{p.type} {kernel.aligned(p)}" for p in kernel.parameters),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -125,7 +125,7 @@ def _compile(kernel: Printed, target: str, folder: Path) -> Binary:
         fn=_function(kernel, folder),
         signature={p.name: p.type for p in kernel.parameters},
         constexprs={},
-        attrs={(i,): [["tt.divisibility", 16]] for i, p in enumerate(kernel.parameters) if p.type.startswith("*")},
+        attrs={(i,): [["tt.divisibility", 16]] for i, p in enumerate(kernel.parameters) if kernel.aligned(p)},
     )
     options = {"num_warps": kernel.warps, "num_stages": STAGES, "enable_fp_fusion": True}
     compiled = triton.compile(source, target=GPUTarget(backend, arch, warp), options=options)

@@ -6,7 +6,8 @@ Enters: an expression and what its variables are in the text so far. Leaves: a `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from vx.codegen.triton_places import Hazards, Memory, Tile, entry_text
@@ -166,6 +167,13 @@ class Expressions:
             return self._tile(place, expr.offset)
         if expr.buffer not in self.constant_buffers:
             self.wait()
+        found = self._load_text(place, expr)
+        key = self._load_key(expr, found.text)
+        if key not in self.known_loads:
+            self.known_loads[key] = self.bind(self.load_name(expr.buffer), found)
+        return self.known_loads[key]
+
+    def _load_text(self, place: Memory, expr: ir.Load) -> Val:
         where = self.pointer(place, expr.offset)
         mask = self.mask_for(where.axes)
         self.before_load(expr.buffer, expr.offset)
@@ -173,19 +181,32 @@ class Expressions:
         if mask is not None:
             extra = f", mask={spread(mask, where.axes)}, other=0"
         found = f"tl.load({where.text}{extra}{self._eviction(expr.buffer, where)})"
-        if expr.type == "bool":
-            found += " != 0"
-        key = (found, self.text.scope, self.stores if expr.buffer in self.written else 0)
-        if key not in self.known_loads:
-            self.known_loads[key] = self.bind(self._load_name(expr.buffer), Val(found, expr.type, where.axes))
-        return self.known_loads[key]
+        return Val(found + (" != 0" if expr.type == "bool" else ""), expr.type, where.axes)
+
+    def _load_key(self, expr: ir.Load, text: str) -> tuple[str, int, int]:
+        return text, self.text.scope, self.stores if expr.buffer in self.written else 0
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """What is loaded inside, in this block, is known after the loop that is written inside as well."""
+        scope, before = self.text.scope, set(self.known_loads)
+        yield
+        for key in self.known_loads.keys() - before:
+            if key[1] == scope:
+                self.known_loads[(key[0], self.text.scope, key[2])] = self.known_loads[key]
+
+    def arrived(self, expr: ir.Load, v: Val) -> None:
+        """A load need not be written here: `v` is its value."""
+        place = self.places[expr.buffer]
+        assert isinstance(place, Memory)
+        self.known_loads[self._load_key(expr, self._load_text(place, expr).text)] = v
 
     def _eviction(self, buffer: ir.BufferId, where: Val) -> str:
         """A matrix that nobody changes is read once: it should not displace what is read again."""
         streamed = len(where.axes) > 1 and not next(b.written for b in self.region.buffers if b.id == buffer)
         return ', eviction_policy="evict_first"' if streamed and not self.products else ""
 
-    def _load_name(self, buffer: ir.BufferId) -> str:
+    def load_name(self, buffer: ir.BufferId) -> str:
         name = next(b.name for b in self.region.buffers if b.id == buffer)
         return name.rsplit(".", 1)[-1] + "_at"
 
@@ -200,7 +221,8 @@ class Expressions:
             return
         if not self.apart(self.hazards.stored.get(buffer, ()), offset):
             self.barrier()
-        self.hazards.loaded[buffer] = (*self.hazards.loaded.get(buffer, ()), offset)
+        before = self.hazards.loaded.get(buffer, ())
+        self.hazards.loaded[buffer] = before if offset in before else (*before, offset)
 
     def apart(self, offsets: Sequence[ir.Affine], offset: ir.Affine) -> bool:
         """Whether an iteration touches different elements at `offset` and at the others. Iterations of parallel
@@ -295,10 +317,11 @@ class Expressions:
         return found
 
     def entry(self, v: ir.VarId) -> Val:
-        """A scalar of the parameter block, which an earlier launch may write."""
+        """A scalar of the parameter block, which an earlier launch may write if it has a slot."""
         number_ = self.entries[v]
         var = self.region.block[number_].var
-        self.wait()
+        if self.region.block[number_].slot is not None:
+            self.wait()
         self.env[v] = self.bind(var.name, Val(entry_text(number_, var.type), var.type))
         return self.env[v]
 

@@ -29,12 +29,26 @@ _NOWHERE_YET = (1 << 62) - 1
 @dataclass(frozen=True, slots=True)
 class Walk:
     """One step of a loop whose iterations lie along an axis: `axis` is None if they come one at a time. `mask` tells
-    which of them exist, None if all do. `looped`: there may be several such steps."""
+    which of them exist, None if all do. `looped`: there may be several such steps; then `counter` is the first of this
+    one's, and `last` where they end."""
 
     var: Val
     axis: AxisId | None
     mask: Val | None
     looped: bool
+    counter: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A load whose value one round of a loop makes for the next: its name now, and what it will be. `axis`: that of
+    the loop's variable where the name was first given."""
+
+    load: ir.Load
+    now: Val
+    next: str
+    axis: AxisId
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +63,11 @@ class Sum:
 
 
 class Reductions(Expressions):
-    """Writes loops over inner axes. `ready` are reductions computed ahead."""
+    """Writes loops over inner axes. `ready` are reductions computed ahead; `columns`: how many iterations of a sum are
+    done together where the part's tiles say so."""
 
     ready: dict[ir.Reduce, Val]
+    columns: int | None = None
 
     # ---- walking a range -----------------------------------------------------------------------
     @contextmanager
@@ -112,7 +128,7 @@ class Reductions(Expressions):
             mask = self.bind(f"{var.name}_in", mask)
             self.masks.append(Mask(mask, uniform and (bool(counter) or bool(extent))))
         self.env[var.id] = mine
-        yield Walk(mine, axis, mask, bool(counter))
+        yield Walk(mine, axis, mask, bool(counter), counter, high.text)
         if mask is not None:
             self.masks.pop()
         del self.env[var.id]
@@ -124,22 +140,29 @@ class Reductions(Expressions):
     def is_product(self, expr: ir.Reduce) -> bool:
         return self._sides(expr) is not None
 
-    def together(self, exprs: Sequence[ir.Reduce]) -> list[Val]:
-        """The values of reductions over the same range, in one loop. Several must not be matrix products."""
+    def together(self, exprs: Sequence[ir.Reduce], beside: Sequence[ir.Load] = ()) -> list[Val]:
+        """The values of reductions over the same range, in one loop. Several must not be matrix products. `beside`:
+        what is needed afterwards, and can be on its way meanwhile."""
         first = exprs[0]
-        lanes = 1
-        for a in {a for e in exprs for x in (e.body, e.low, e.high) for a in self.axes_of(x)}:
-            lanes *= self.sizes[a]
-        extent = _constant_extent(self.constant(first.low), self.constant(first.high))
-        product = self.is_product(first)
+        extent, size, product = self._round(exprs)
+        exprs = [_along(e, first.var) for e in exprs]
+        stream = [] if product else self._streamed(exprs)
+        carried: list[Carried] = []
+        if stream and extent and extent > size and extent % size == 0 and first.var.id not in self.full:
+            carried = self._first_round(first, size, stream)
+            self._meanwhile(beside)
+        if carried or not stream:
+            self._wait_for(exprs)
         with (
             self.text.captured() as lines,
-            self.walk(first.var, first.low, first.high, tiles.chunk(extent, lanes, product)) as step,
+            self.walk(first.var, first.low, first.high, size) as step,
             self.text.captured() as inner,
         ):
+            if carried:
+                self._next_round(first.var, step, size, carried)
+            else:
+                self._only_round(step, stream, beside)
             write = self._product if product else self._elements
-            exprs = [_along(e, first.var) for e in exprs]
-            self._load_ahead(exprs)
             sums = [write(e, step) for e in exprs]
         if not step.looped:
             self.text.splice([*lines, *inner])
@@ -153,19 +176,92 @@ class Reductions(Expressions):
         with self.text.indented():
             for name, s in zip(names, sums, strict=True):
                 self.text.line(f"{name} = {s.update(name).text}")
+            for c in carried:
+                self.text.line(f"{c.now.text} = {c.next}")
         return [self.bind("total", s.finish(Val(n, s.type, s.axes))) for n, s in zip(names, sums, strict=True)]
 
-    def _load_ahead(self, exprs: Sequence[ir.Reduce]) -> None:
-        """Matrices that nobody changes come first: they are on their way while the rest is waited for."""
+    def _round(self, exprs: Sequence[ir.Reduce]) -> tuple[int | None, int, bool]:
+        """Of reductions over the same range: how many iterations if that is constant, how many are done together, and
+        whether it is a matrix product."""
+        first = exprs[0]
+        lanes = 1
+        for a in {a for e in exprs for x in (e.body, e.low, e.high) for a in self.axes_of(x)}:
+            lanes *= self.sizes[a]
+        extent = _constant_extent(self.constant(first.low), self.constant(first.high))
+        product = self.is_product(first)
+        if self.columns and not product and lanes > 1:
+            return extent, self.columns, product
+        return extent, tiles.chunk(extent, lanes, product), product
+
+    def _streamed(self, exprs: Sequence[ir.Reduce]) -> list[ir.Load]:
+        """Loads of what nobody changes, matrices first: they can be on their way while the rest is waited for."""
+        found: list[ir.Load] = []
         for e in exprs:
             parts = list(affine.walk(e.body))
             if any(
-                isinstance(x, ir.Reduce | ir.Select) or (isinstance(x, ir.Binary) and x.op in "&&||") for x in parts
+                isinstance(x, ir.Reduce | ir.Select) or (isinstance(x, ir.Binary) and x.op in ("&&", "||"))
+                for x in parts
             ):
                 continue
-            for x in parts:
-                if isinstance(x, ir.Load) and x.buffer in self.constant_buffers and len(self.axes_of(x.offset)) > 1:
-                    self.load(x)
+            found += [
+                x
+                for x in parts
+                if isinstance(x, ir.Load)
+                and x.buffer in self.constant_buffers
+                and e.var.id in affine.variables(x.offset)
+                and not any(affine.loads(x.offset))
+            ]
+        wide = {x: len(self.axes_of(x.offset)) for x in found}
+        return sorted(wide, key=lambda x: -wide[x]) if any(wide.values()) else []
+
+    def _first_round(self, first: ir.Reduce, size: int, stream: Sequence[ir.Load]) -> list[Carried]:
+        """Loads of the first round, in front of the loop."""
+        text = f"tl.arange(0, {size}).to(tl.int64)"
+        low = self.value(first.low).text
+        axis = self.axis(size)
+        self.env[first.var.id] = self.bind(
+            first.var.name, Val(text if low == "0" else f"{low} + {text}", "i64", (axis,))
+        )
+        carried = []
+        for x in stream:
+            now = self.load(x)
+            self.changing.add(now.text)
+            carried.append(Carried(x, now, "", axis))
+        del self.env[first.var.id]
+        return carried
+
+    def _next_round(self, var: ir.Var, step: Walk, size: int, carried: list[Carried]) -> None:
+        """Loads of the round after this one, which are on their way during it."""
+        assert step.axis is not None and step.last
+        here = self.env[var.id]
+        more = self.bind("more", Val(f"{step.counter} + {size} < {step.last}", "bool"))
+        self.env[var.id] = self.bind(var.name, Val(f"{here.text} + {size}", "i64", here.axes))
+        self.masks.append(Mask(more, False))
+        following = [self.load(x.load).text for x in carried]
+        self.masks.pop()
+        self.env[var.id] = here
+        for i, (x, text) in enumerate(zip(carried, following, strict=True)):
+            axes = tuple(step.axis if a == x.axis else a for a in x.now.axes)
+            now = Val(x.now.text, x.now.type, axes)
+            carried[i] = Carried(x.load, now, text, x.axis)
+            self.arrived(x.load, now)
+
+    def _only_round(self, step: Walk, stream: Sequence[ir.Load], beside: Sequence[ir.Load]) -> None:
+        """Loads of a round that none before it began."""
+        for x in stream:
+            self.load(x)
+        if stream and not step.looped and step.mask is None:
+            self._meanwhile(beside)
+
+    def _meanwhile(self, beside: Sequence[ir.Load]) -> None:
+        """What is needed beside the sums, constants first."""
+        for x in sorted(beside, key=lambda x: x.buffer not in self.constant_buffers):
+            self.load(x)
+
+    def _wait_for(self, exprs: Sequence[ir.Reduce]) -> None:
+        """The wait that a loop would otherwise repeat."""
+        if any(x.buffer not in self.constant_buffers for e in exprs for x in affine.loads(e.body)):
+            self.wait()
 
     def constant(self, expr: ir.Expr) -> Val | None:
         """A bound that is a bare number."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vx.codegen import triton_table as table
 from vx.codegen.triton_values import HALVES, power_of_two
 from vx.kernels import affine, device, effects, ir
+from vx.kernels.device_facts import element_bytes
 
 PERSISTENT = 264
 """Programs of a part whose number of iterations only the device knows, or that needs private memory."""
@@ -22,10 +24,14 @@ CHUNK = 4096
 """Elements of a tile that a loop walks in chunks."""
 WIDEST = 1024
 """Columns of such a chunk."""
+SHORT = 128
+"""Columns that are not divided into chunks, if four times as many elements are enough."""
 SEARCHED = 8192
 """Elements that an arg-max compares at a time."""
 ROWS = 4
 """Rows that share a loaded vector in products of matrices and a vector, all matrices together."""
+LOOP_WARPS = 4
+"""Warps of a program whose iterations have loops of their own."""
 LEAST = 16
 """Rows, columns and depth from which matrix units can be used."""
 TILE = 64
@@ -36,10 +42,12 @@ DEPTH = 32
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """`axes[i]`: consecutive iterations of axis i in one program, a power of two; 1: a scalar. `warps` per program."""
+    """`axes[i]`: consecutive iterations of axis i in one program, a power of two; 1: a scalar. `warps` per program.
+    `columns`: iterations of its sums that are done together, a power of two; None: as many as `chunk` says."""
 
     axes: tuple[int, ...]
     warps: int
+    columns: int | None = None
 
 
 def choose(part: device.Part) -> Tiles:
@@ -74,11 +82,33 @@ def _row_tiles(part: device.Part) -> Tiles:
     loops = [s for s in effects.statements(part.body) if isinstance(s, ir.For | ir.While | ir.ArgReduce | ir.Alloc)]
     sizes = [1] * len(part.axes)
     last = part.axes[-1]
-    if not loops:
-        sums = [e for x in effects.all_expressions(part.body) for e in affine.walk(x) if isinstance(e, ir.Reduce)]
-        rows = max(ROWS // len(sums), 2)
-        sizes[-1] = rows if last.most is None else min(rows, power_of_two(last.most))
-    return Tiles(tuple(sizes), 4)
+    if loops:
+        return Tiles(tuple(sizes), LOOP_WARPS)
+    sums = [e for x in effects.all_expressions(part.body) for e in affine.walk(x) if isinstance(e, ir.Reduce)]
+    shape = _streams(part, sums)
+    known = table.TUNED.get(shape) if shape else None
+    rows = known.rows if known else max(ROWS // len(sums), 2)
+    sizes[-1] = rows if last.most is None else min(rows, power_of_two(last.most))
+    return Tiles(tuple(sizes), known.warps, known.columns) if known else Tiles(tuple(sizes), 4)
+
+
+def _streams(part: device.Part, sums: Sequence[ir.Reduce]) -> table.Shape | None:
+    """The shape of a product of matrices and a vector."""
+    axes = {a.var.id for a in part.axes}
+    rows, lengths, widths = 1, set(), set()
+    for a in part.axes:
+        rows *= a.most or 0
+    for e in sums:
+        if not (isinstance(e.low, ir.Lit) and isinstance(e.high, ir.Lit)):
+            return None
+        lengths.add(int(e.high.value) - int(e.low.value))
+        for x in affine.loads(e.body):
+            variables = affine.variables(x.offset)
+            if e.var.id in variables and variables & axes:
+                widths.add(8 * element_bytes(x.type))
+    if len(lengths) != 1 or len(widths) != 1:
+        return None
+    return table.Shape(rows, lengths.pop(), widths.pop(), len(sums))
 
 
 def _element_tiles(part: device.Part, elements: int) -> Tiles:
@@ -151,5 +181,7 @@ def chunk(extent: int | None, lanes: int, product: bool) -> int:
     """Iterations of an inner loop that are done together, when `lanes` elements vary along with them."""
     if product:
         return DEPTH if extent is None else max(LEAST, min(DEPTH, power_of_two(extent)))
+    if extent is not None and extent <= SHORT and extent * lanes <= 4 * CHUNK:
+        return power_of_two(max(extent, 1))
     room = max(1, CHUNK // lanes)
     return min(room, WIDEST, WIDEST if extent is None else power_of_two(max(extent, 1)))

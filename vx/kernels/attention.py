@@ -15,6 +15,8 @@ from vx.sema import tree
 
 CHUNK = 64
 """Keys per chunk: their scores stay in the first-level cache."""
+ONE_ROW = 128
+"""The same where there is a single query row, which nothing but its keys can keep a machine busy with."""
 
 
 def expand(lo: Lowering, stmt: tree.Attention) -> None:
@@ -46,6 +48,7 @@ class _Row:
     ) -> None:
         self.out, self.q, self.k, self.v = out, q, k, v
         self.i, self.seen, self.scale, self.kind = i, seen, scale, kind
+        self.chunk = ONE_ROW if q.extents[0] == affine.const(1) else CHUNK
 
 
 def _view(lo: Lowering, e: tree.Value) -> View:
@@ -61,14 +64,14 @@ def _row(lo: Lowering, row: _Row, stmt: tree.Attention) -> None:
     if size is None:
         lo.refuse("attention over a head of unknown size", stmt.span, "give the head dimension as a constant")
     assert size is not None
-    weights = lo.allocate("weights", kind, [CHUNK])
+    weights = lo.allocate("weights", kind, [row.chunk])
     total = lo.allocate("total", kind, [size])
     total = View(total.buffer, total.elem, total.offset, (width,), total.strides)
     loops.store_all(lo, total, lambda _: zero, stmt.span)
     high = lo.let("max", ir.Lit(-math.inf, kind), mutable=True)
     norm = lo.let("norm", zero, mutable=True)
     chunk = lo.fresh("i64", "chunk")
-    chunks = ir.Binary("/", affine.add(row.seen, affine.const(CHUNK - 1)), ir.Lit(CHUNK, "i64"), "i64")
+    chunks = ir.Binary("/", affine.add(row.seen, affine.const(row.chunk - 1)), ir.Lit(row.chunk, "i64"), "i64")
     with lo.scope() as body:
         _chunk(lo, row, chunk, weights, total, (high, norm), stmt)
     loops.close(lo, body, Loop(chunk, ir.Lit(0, "i64"), affine.simplest(affine.of(chunks))), stmt.span)
@@ -91,12 +94,11 @@ def _chunk(
     stmt: tree.Attention,
 ) -> None:
     kind, (high, norm) = row.kind, state
-    start = affine.scale(affine.var(chunk), CHUNK)
+    start = affine.scale(affine.var(chunk), row.chunk)
     left = affine.simplest(affine.sub(row.seen, start))
-    count = lo.let(
-        "count", ir.Select(ir.Binary("<", left, ir.Lit(CHUNK, "i64"), "bool"), left, ir.Lit(CHUNK, "i64"), "i64")
-    )
-    lo.ranges[count.id] = (None, CHUNK)
+    most = ir.Lit(row.chunk, "i64")
+    count = lo.let("count", ir.Select(ir.Binary("<", left, most, "bool"), left, most, "i64"))
+    lo.ranges[count.id] = (None, row.chunk)
     part = View(weights.buffer, kind, affine.ZERO, (affine.var(count),), weights.strides)
     here = ir.Lit(0, "i64")
 
