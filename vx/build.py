@@ -216,14 +216,15 @@ def require_admitted(checked: Checked, reporter: Reporter) -> None:
                 helps=["give every extent a bound, or build the other roles with --roles"],
             )
             continue
-        for bank in (arena.bank for arena in plan.arenas if arena.bytes is None):
+        for bank, size in ((arena.bank, arena.bytes) for arena in plan.arenas if not arena.bytes):
             device = typed.machine.space_owner(bank.space)
+            what = "is not known, and a device's memory is taken at once" if size is None else "is 0: nothing to take"
             if device is not None and device.name != "CPU" and (checked.stand_in or device.arch in GPU_ARCHES):
                 reporter.error(
                     "E6048",
-                    f"how many bytes {plan.role} needs in {bank} is not known, and a device's memory is taken at once",
+                    f"how many bytes {plan.role} needs in {bank} {what}",
                     typed.program.functions[plan.frames[-1].function].span,
-                    helps=["give every extent a bound, and place no tiles in a recursion"],
+                    helps=["give every extent a bound above 0, and place no tiles in a recursion"],
                 )
     reporter.abort_if_errors()
 

@@ -155,9 +155,7 @@ def enter(
     bases = []
     for bank in mapped.banks if mapped is not None else ():
         size, floor = module.arenas.totals[role][bank], module.arenas.floors[role][bank]
-        if size == 0:
-            start = "null"  # nothing lies there, and nobody reads it
-        elif bank in remote:
+        if bank in remote:
             start = op(f"call ptr {host_device.entry(module, 'vx_tile')}(i32 {remote.index(bank)}, i64 0, i64 {size})")
             device = module.remote.devices.index(module.remote.banks[bank])
             line(f"store ptr {start}, ptr {host_device.error_global(device)}")

@@ -372,9 +372,8 @@ def role_devices(module: Module, role: str) -> list[int]:
 
 
 def role_banks(module: Module, role: str) -> list[Bank]:
-    """The remote banks of a role that hold anything, in the order of its manifest's arenas."""
-    totals = module.arenas.totals.get(role, {})
-    return sorted(bank for bank, size in totals.items() if size and bank in module.remote.banks)
+    """The remote banks of a role, in the order of its manifest's arenas."""
+    return sorted(bank for bank in module.arenas.totals.get(role, ()) if bank in module.remote.banks)
 
 
 def manifest_name(module: Module, role: str) -> str:

@@ -52,6 +52,9 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
 """Functions of f32 and f64."""
 
 
+EARLY = False
+
+
 class Expressions:
     """Writes expressions into `text`."""
 
@@ -239,7 +242,8 @@ class Expressions:
         next launch may begin, up to the point where it waits itself."""
         if self.dependent and not self.text.waited:
             self.text.line("gdc_wait()")
-            self.text.line("gdc_launch_dependents()")
+            if not EARLY:
+                self.text.line("gdc_launch_dependents()")
             self.text.waited = True
 
     def barrier(self) -> None:

@@ -89,7 +89,11 @@ def _row_tiles(part: device.Part) -> Tiles:
     known = table.TUNED.get(shape) if shape else None
     rows = known.rows if known else max(ROWS // len(sums), 2)
     sizes[-1] = rows if last.most is None else min(rows, power_of_two(last.most))
-    return Tiles(tuple(sizes), known.warps, known.columns) if known else Tiles(tuple(sizes), 4)
+    if known:
+        return Tiles(tuple(sizes), known.warps, known.columns)
+    if shape and shape.length == 4 * WIDEST:
+        return Tiles(tuple(sizes), 8, 2 * WIDEST)
+    return Tiles(tuple(sizes), 4)
 
 
 def _streams(part: device.Part, sums: Sequence[ir.Reduce]) -> table.Shape | None:
