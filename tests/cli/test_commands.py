@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -171,6 +172,21 @@ def test_run_ends_as_the_program_does(hello: str) -> None:
     assert (first.stdout, first.returncode) == ("hello\n", 3)
     again = run_vx("run", hello)
     assert (again.stdout, again.stderr, again.returncode) == ("hello\n", "", 3)
+
+
+def test_run_writes_evidence_where_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "placed.vx"
+    path.write_text(
+        "fn main() -> i32 {\n  let a = transfer(Tensor<f32>([[1.0, 2.0]]), Topology::Device[0]);\n"
+        "  let b = transfer(a, Memory::CPU_DRAM);\n  b[0][1] as i32\n}\n"
+    )
+    machine = ("--machine", "h200", "--host", "default", "--devices", "host", "--trace", str(tmp_path / "run.jsonl"))
+    done = run_vx("run", str(path), *machine)
+    assert done.returncode == 2, done.stderr
+    events = [json.loads(line)["event"] for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert events[:4] == ["run", "open", "device", "arena"] and events[-1] == "end"
+    refused = run_vx("run", str(path), *machine, "--kernels", "vendor")
+    assert refused.returncode == 2 and "vendors' are not used yet" in refused.stderr
 
 
 def test_run_counts_lints_and_shows_what_matters(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from vx.cli.options import (
     ConstOpt,
     DevicesOpt,
     HostOpt,
+    KernelsOpt,
     LevelOpt,
     MachineOpt,
     ModelOpt,
@@ -40,6 +41,7 @@ def build(
     roles: RolesOpt = None,
     reserve: ReserveOpt = None,
     devices: DevicesOpt = None,
+    kernels: KernelsOpt = None,
     without_model: Annotated[
         bool, typer.Option("--without-model", help="Only name the model's files; VX_MODEL_DIR says where they are.")
     ] = False,
@@ -63,7 +65,7 @@ def build(
     from vx.artifact.write import write_output
     from vx.build import build as build_program
 
-    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices, kernels)
     with Session() as session:
         built = build_program(program, options, session.sources, session.reporter)
         session.show(built.diagnostics)

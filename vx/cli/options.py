@@ -37,6 +37,10 @@ DevicesOpt = Annotated[
     str | None,
     typer.Option("--devices", metavar="host", help="Let memory of this host stand in for each device (tier T1)."),
 ]
+KernelsOpt = Annotated[
+    str | None,
+    typer.Option("--kernels", metavar="emitted", help="Where a GPU's kernels come from: the program's own text."),
+]
 ReserveOpt = Annotated[
     str | None,
     typer.Option("--reserve", metavar="8%|SIZE", help="What a deployment keeps of each device memory."),
@@ -54,10 +58,13 @@ def options_of(
     roles: str | None = None,
     reserve: str | None = None,
     devices: str | None = None,
+    kernels: str | None = None,
 ) -> Options:
     """The `Options` of a command line. What is malformed or given twice is a usage error."""
     if devices not in (None, "host"):
         raise typer.BadParameter("the only stand-in is `host`", param_hint="--devices")
+    if kernels not in (None, "emitted"):
+        raise typer.BadParameter("kernels are `emitted`; vendors' are not used yet", param_hint="--kernels")
     try:
         consts = all_consts(const or ())
     except ValueError as error:

@@ -12,6 +12,7 @@ from vx.cli.options import (
     ConstOpt,
     DevicesOpt,
     HostOpt,
+    KernelsOpt,
     LevelOpt,
     MachineOpt,
     ModelOpt,
@@ -40,6 +41,10 @@ def run(
     roles: RolesOpt = None,
     reserve: ReserveOpt = None,
     devices: DevicesOpt = None,
+    kernels: KernelsOpt = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", metavar="FILE", help="Write evidence of the run, for `vx report`.")
+    ] = None,
 ) -> None:
     """Build a program, unless that was done before, and run it.
 
@@ -52,16 +57,18 @@ def run(
         vx run programs/llama.vx --model stories15M -- --prompt "One day" --positions 100
 
         vx run program.vx -O0 --strict-index --const SIZE=64
+
+        vx run program.vx --machine h200 --host default --devices host --trace run.jsonl
     """
     from vx.build import build
     from vx.diagnostics.report import without_pedantic
     from vx.launch.local import become
 
-    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices)
+    options = options_of(model, machine, host, const, level, strict_index, target, roles, reserve, devices, kernels)
     with Session() as session:
         built = build(program, options, session.sources, session.reporter)
         session.show([found for found in built.diagnostics if not is_lint(found.code)])
         lints = sum(is_lint(found.code) for found in without_pedantic(built.diagnostics))
         if lints and not built.cached:
             print(f"{lints} warning{'s' * (lints > 1)}, which `vx check {program}` shows", file=sys.stderr)
-        become(built.executable, built.model_dir, program, arguments or ())
+        become(built.executable, built.model_dir, program, arguments or (), trace)

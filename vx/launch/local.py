@@ -18,6 +18,7 @@ from vx.diagnostics.report import CompileError, Diagnostic, Help, Level
 from vx.diagnostics.span import NOWHERE
 
 MODEL_VARIABLE = "VX_MODEL_DIR"
+TRACE_VARIABLE = "VX_TRACE"
 
 
 def environment(model_dir: str | None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -29,8 +30,10 @@ def environment(model_dir: str | None, extra: Mapping[str, str] | None = None) -
     return variables
 
 
-def become(executable: Path, model_dir: str | None, name: str, arguments: Sequence[str]) -> NoReturn:
-    """Replace this process by the program, which sees `name` as its own name.
+def become(
+    executable: Path, model_dir: str | None, name: str, arguments: Sequence[str], trace: str | None = None
+) -> NoReturn:
+    """Replace this process by the program, which sees `name` as its own name. Evidence goes to the file `trace`.
 
     Raises `CompileError` (E9035) if this machine cannot execute it.
     """
@@ -39,7 +42,8 @@ def become(executable: Path, model_dir: str | None, name: str, arguments: Sequen
     # Python ignores SIGPIPE, and what a process ignores its successor ignores too.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        os.execve(executable, [name, *arguments], environment(model_dir))
+        extra = {} if trace is None else {TRACE_VARIABLE: os.path.abspath(trace)}
+        os.execve(executable, [name, *arguments], environment(model_dir, extra))
     except OSError as error:
         raise _cannot_run(executable, error) from error
 
