@@ -9,10 +9,11 @@
 `--prepare` compiles the kernels of each model's regions, makes inputs, and lets the CPU build compute what should
 come out (a model given with `--time` is only timed; `--random` adds N random regions, to be exact). `--variants` names
 a JSON file, {NAME: {"rows,length,bits,sums": [rows, columns, warps], …}}: tables of tiles (`codegen/triton_table.py`)
-to add to the built-in one, with each of which the decode step of every timed model is prepared; "-dependent" at the
+in place of the built-in one, with each of which the decode step of every timed model is prepared; "-dependent" at the
 end of a name stands for `--dependent`. The second form needs only Python and the driver (`libcuda.so.1`): it launches
 the kernels in order, prints the largest differences of every buffer that a region writes, the time of each kernel
-(its launches as one captured graph), and of the whole region as a captured graph. It ends with status 1 if a difference is above the stated limit or an error word is set.
+(its launches as one captured graph), and of the whole region as a captured graph. It ends with status 1 if a
+difference is above the stated limit or an error word is set.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ CASES = (
 )
 
 
-TIMED = (("prefill_layer", {"l": 0, "at": 0, "m": 256}), ("step", {"p": 127, "greedy": True}))
+TIMED = (("prefill_layer", {"l": 0, "at": 0, "m": 256}), ("step", {"p": 127, "greedy": True}),
+         ("step", {"p": 4000, "greedy": True}))  # fmt: skip
 
 
 def prepare_model(folder: Path, model: str | None, target: str, timed: bool, dependent: bool) -> None:
@@ -104,7 +106,7 @@ def prepare_variants(folder: Path, model: str, target: str, tables: dict[str, di
     built_in = triton_table.TUNED
     for name, table in tables.items():
         tiles = {triton_table.Shape(*map(int, k.split(","))): triton_table.Tile(*v) for k, v in table.items()}
-        triton_table.TUNED = {**built_in, **tiles}
+        triton_table.TUNED = tiles
         mine = folder.with_name(f"{folder.name}-{name}")
         prepare_kernels(mine, regions, target, name.endswith("-dependent"))
         cases = prepare_cases(mine, regions, None, config, TIMED[1:])
@@ -195,7 +197,8 @@ def prepare_cases(folder: Path, regions: list, compiled: object, config: dict, w
         return np.resize(made[name], count[b.name] if compiled else 1)
 
     cases = []
-    for number, (name, scalars) in enumerate(wanted):
+    fitting = (case for case in wanted if case[1].get("p", 0) < config["max_position_embeddings"])
+    for number, (name, scalars) in enumerate(fitting):
         region = next(r for r in regions if r.name.endswith(f"_{name}"))
         buffers = {b.id: b for b in region.buffers}
         params = [buffers[p.buffer] for p in region.params if isinstance(p, ir.TensorParam)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from cpu_harness import Compiled, cpu_levels, run_at
-from cpu_regions import add, at, binary, launched, lit, loop, region, var
+from cpu_regions import add, at, binary, launched, lit, loop, mul, region, var
 from test_cpu_random import OUT, OUT_INT, SCALARS, SIZE, Writer
 from triton_harness import needs_interpreter, run_interpreted
 
@@ -109,6 +110,29 @@ def test_private_memory_that_does_not_fit_registers(tmp_path: Path) -> None:
     ((got, _, _),) = run_interpreted([(made, [values, np.zeros(600, np.float32)], [])], tmp_path)
     rows = values.reshape(600, 16)
     np.testing.assert_array_equal(got[1], rows.sum(axis=1) + rows[:, :4].sum(axis=1))
+
+
+@needs_interpreter
+@pytest.mark.parametrize("length", [2048, 3072, 3000, 8192])
+def test_rows_in_rounds(length: int, tmp_path: Path) -> None:
+    """out[i] += n · Σ w[i][k]·(x[k]·g[k]) + Σ x[k]²: matrices are loaded a round ahead, and both sums share the loop.
+    2048 columns at once, 3000 with a short last round."""
+    i, k, m, n = var(1), var(2), var(3), var(4, "f32")
+    x = lambda v: ir.Load(1, at(v), "f32")  # noqa: E731
+    row = ir.Cast(ir.Load(0, at((length, i), k), "bf16"), "f32")
+    total = binary("*", add(k, length, mul(row, mul(x(k), ir.Load(2, at(k), "f32")))), n)
+    both = binary("+", total, add(m, length, mul(x(m), x(m))))
+    store = ir.Store(3, at(i), binary("+", ir.Load(3, at(i), "f32"), both))
+    kernel, launch = launched([loop(i, 10, store)])
+    made = region(["bf16", "f32", "f32", "f32"], [launch], [n], kernels=[kernel])
+    made = replace(made, buffers=tuple(replace(b, written=b.id in (1, 3)) for b in made.buffers))
+    rng = np.random.default_rng(3)
+    w, vectors = rng.integers(-2, 3, (10, length)), rng.integers(-3, 4, (2, length))
+    bits = (w.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    before = np.arange(10, dtype=np.float32)
+    given = [bits.reshape(-1), *vectors.astype(np.float32), before]
+    ((got, _, _),) = run_interpreted([(made, given, [2.0])], tmp_path)
+    np.testing.assert_array_equal(got[3], before + 2 * (w @ (vectors[0] * vectors[1])) + (vectors[0] ** 2).sum())
 
 
 LLAMA = (

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from cpu_regions import add, at, binary, launched, lit, loop, mul, region, var
 from triton_harness import printed
 
+from vx.codegen import triton_table
 from vx.codegen.triton import print_kernel
 from vx.codegen.triton_order import loads_first
+from vx.codegen.triton_tiles import Tiles, choose
 from vx.kernels import ir
 from vx.kernels.device_form import device_region
 
@@ -98,23 +101,23 @@ def test_a_matrix_is_on_its_way_while_a_vector_is_waited_for() -> None:
     """The first columns before the wait; those of the next round before the sums of this one. What is added in the end
     is loaded before the loop, and the loop does not wait again."""
     i, k = var(1), var(2)
-    total = add(k, 4096, mul(ir.Load(0, at((4096, i), k), "f32"), ir.Load(1, at(k), "f32")))
+    total = add(k, 3072, mul(ir.Load(0, at((3072, i), k), "f32"), ir.Load(1, at(k), "f32")))
     nest = loop(i, 8, ir.Store(2, at(i), binary("+", ir.Load(2, at(i), "f32"), total)))
     assert dependent(nest, elems="f32 f32 f32", written={1, 2})[7:] == [
         "def r_d0(b0, b1, b2):",
         "    pid = tl.program_id(0)",
         "    v1 = pid.to(tl.int64) * 4 + tl.arange(0, 4).to(tl.int64)",
         "    v2 = tl.arange(0, 1024).to(tl.int64)",
-        '    b0_at = tl.load(b0 + (4096 * v1)[:, None] + v2[None, :], eviction_policy="evict_first")',
+        '    b0_at = tl.load(b0 + (3072 * v1)[:, None] + v2[None, :], eviction_policy="evict_first")',
         "    gdc_wait()",
         "    gdc_launch_dependents()",
         "    b2_at = tl.load(b2 + v1)",
         "    acc = tl.full([4, 1024], 0.0, tl.float32)",
-        "    for v20 in range(0, 4096, 1024):",
+        "    for v20 in range(0, 3072, 1024):",
         "        v2_2 = v20 + tl.arange(0, 1024).to(tl.int64)",
-        "        more = v20 + 1024 < 4096",
+        "        more = v20 + 1024 < 3072",
         "        v2_3 = v2_2 + 1024",
-        "        b0_at_2 = tl.load(b0 + (4096 * v1)[:, None] + v2_3[None, :], mask=more, other=0,"
+        "        b0_at_2 = tl.load(b0 + (3072 * v1)[:, None] + v2_3[None, :], mask=more, other=0,"
         ' eviction_policy="evict_first")',
         "        b1_at = tl.load(b1 + v2_2)",
         "        term = b0_at * b1_at[None, :]",
@@ -123,6 +126,21 @@ def test_a_matrix_is_on_its_way_while_a_vector_is_waited_for() -> None:
         "    total = tl.sum(acc, axis=1)",
         "    tl.store(b2 + v1, b2_at + total)",
     ]
+
+
+def test_measured_tiles_take_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rows, columns, width of an element and number of sums; other shapes keep the rule's."""
+    i, k = var(1), var(2)
+
+    def tiles_of(rows: int) -> Tiles:
+        total = add(k, 512, mul(ir.Load(0, at((512, i), k), "f32"), ir.Load(1, at(k), "f32")))
+        kernel, launch = launched([loop(i, rows, ir.Store(2, at(i), total))])
+        made = device_region(region(["f32"] * 3, [launch], kernels=[kernel]))
+        return choose(made.kernels[0].parts[0])
+
+    monkeypatch.setattr(triton_table, "TUNED", {triton_table.Shape(64, 512, 32, 1): triton_table.Tile(8, 256, 2)})
+    assert tiles_of(64) == Tiles((8,), 2, 256)
+    assert tiles_of(32) == Tiles((4,), 4)
 
 
 def test_loads_of_what_stays_come_first() -> None:

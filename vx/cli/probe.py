@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ import typer
 from vx.cli.report import Session
 
 if TYPE_CHECKING:
-    from vx.probe.probe import Outcome
+    from vx.probe.calibrate import Result
 
 UNCALIBRATED = 1
 
@@ -35,6 +35,16 @@ def probe(
     seconds: Annotated[
         int, typer.Option("--seconds", min=1, max=86_400, metavar="N", help="How long --serve waits for peers.")
     ] = 600,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu", metavar="ISA", help="Make in -o the folder that measures GPUs of this kind, such as sm_90."
+        ),
+    ] = None,
+    result: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RESULT", help="Make the machine file of what that folder's program printed."),
+    ] = None,
 ) -> None:
     """Measure this machine and write its machine file.
 
@@ -50,41 +60,94 @@ def probe(
 
         vx machine probe --peer node7:7000 -o here.vx
 
+        vx machine probe --gpu sm_90 -o probe-h200
+
+        vx machine probe --from result.json -o h200.vx
+
+    GPUs are measured where neither Vx nor Python is: --gpu makes a folder to carry there, whose program `probe` prints
+    a result, and --from makes the machine file of it here.
+
     Exit status 1 if a figure is refused as impossible, or a table is not calibrated: two repeats of the same
     measurement differ by more than 25 %, or it predicts worse than 10 % and worse than two repeats agree.
     """
     if serve is not None:
-        if output or peer or quick or force:
+        if output or peer or quick or force or gpu or result:
             raise typer.BadParameter("--serve goes with --seconds only", param_hint="--serve")
         _serve(serve, seconds)
         return
+    if (gpu or result) and (peer or quick or (gpu and result)):
+        raise typer.BadParameter("--gpu goes with -o only, --from with -o and --force", param_hint="--gpu, --from")
+    if gpu is not None:
+        _make_folder(gpu, output)
+        return
     path = None if output is None else _free(Path(output), force)
+    if not (_from_result(result, path, force) if result is not None else _measure(peer, quick, path, force)):
+        raise typer.Exit(UNCALIBRATED)
+
+
+def _measure(peer: str | None, quick: bool, path: Path | None, force: bool) -> bool:
+    """This machine's file; whether every figure stands."""
     from vx.probe.probe import Request
     from vx.probe.probe import probe as measure
 
     with Session(), _progress() as progress:
         outcome = measure(Request(peer, quick), progress)
-    _deliver(outcome, path, force)
-    if not outcome.calibrated:
-        raise typer.Exit(UNCALIBRATED)
+    refusals = () if outcome.refusal is None else (outcome.refusal,)
+    ending = f"{outcome.seconds:.0f} s; the load before was {outcome.load:.2f}"
+    _deliver(outcome.text, (*_reports(outcome.results, refusals), ending), path, force)
+    return outcome.calibrated
 
 
-def _deliver(outcome: Outcome, path: Path | None, force: bool) -> None:
+def _from_result(result: str, path: Path | None, force: bool) -> bool:
+    """The machine file of GPUs that were measured elsewhere; whether every figure stands."""
+    from vx.probe.gpu import gpu_outcome
+    from vx.probe.gpu_result import read_result
+
+    with Session():
+        outcome = gpu_outcome(read_result(Path(result)))
+    _deliver(outcome.text, (*outcome.lines, "", *_reports(outcome.results, outcome.refusals)), path, force)
+    return outcome.calibrated
+
+
+def _make_folder(isa: str, output: str | None) -> None:
+    """The folder that is carried to a GPU machine."""
+    from vx.probe.gpu_folder import FILES, gpu_isas, make_folder
+
+    if isa not in gpu_isas():
+        raise typer.BadParameter(f"{isa} is none of {', '.join(gpu_isas())}", param_hint="--gpu")
+    if output is None:
+        raise typer.BadParameter("name the folder to make with -o", param_hint="--gpu")
+    folder = Path(output)
+    if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= set(FILES)):
+        raise typer.BadParameter(f"{folder} exists and is no folder that this made", param_hint="-o")
+    with Session():
+        make_folder(folder, isa)
+    print(f"{folder}: carry it to the GPU machine, and there: {folder.name}/probe > result.json")
+
+
+def _reports(results: Sequence[Result], refusals: Sequence[str]) -> Iterator[str]:
+    """Lines about each link, and about memory if a figure of it was refused."""
+    from vx.probe.report import report
+
+    for result in results:
+        yield from report(result)
+        yield ""
+    for refusal in refusals:
+        yield f"memory: refused\n  {refusal}\n"
+
+
+def _deliver(text: str, lines: Iterable[str], path: Path | None, force: bool) -> None:
     """The machine file to where it belongs, the report to where the file is not."""
     from vx.codegen.cache import write_atomically
-    from vx.probe.report import report
 
     with Session():
         if path is None:
-            print(outcome.text, end="")
+            print(text, end="")
         else:
-            write_atomically(_free(path, force), outcome.text.encode(), mode=0o644)
+            write_atomically(_free(path, force), text.encode(), mode=0o644)
     stream = sys.stderr if path is None else sys.stdout
-    for result in outcome.results:
-        print("\n".join(report(result)), end="\n\n", file=stream)
-    if outcome.refusal is not None:
-        print(f"memory: refused\n  {outcome.refusal}\n", file=stream)
-    print(f"{outcome.seconds:.0f} s; the load before was {outcome.load:.2f}", file=stream)
+    for line in lines:
+        print(line, file=stream)
     if path is not None:
         print(path)
 

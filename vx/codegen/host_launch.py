@@ -73,13 +73,24 @@ def gpu_region(region: ir.Region, isa: str, anywhere: frozenset[ir.BufferId]) ->
     """The GPU form of a region; `anywhere` are tensors that may start at any element. Raises `CompileError` (E0902) for
     what a GPU cannot do.
 
-    Where the part can do it, a kernel may start while the one before it ends; the first has none of its region before it.
+    Where the part can do it, a kernel may start while the one before it ends; the first has none of its region before it,
+    but lets the next one start. Not where there are matrix products: their large tiles are better off alone.
     """
     try:
         formed = device_region(region)
-        alone = set(range(len(formed.kernels))) if isa not in OVERLAPPING else _first(formed.body)[0]
-        found = (print_kernel(formed, kernel, n not in alone) for n, kernel in enumerate(formed.kernels))
-        printed = tuple(replace(kernel, anywhere=anywhere & {p.index for p in kernel.parameters}) for kernel in found)
+        alone = _first(formed.body)[0]
+        found = [print_kernel(formed, kernel) for kernel in formed.kernels]
+        overlaps = isa in OVERLAPPING and not any("tl.dot(" in kernel.source for kernel in found)
+        if overlaps:
+            found = [print_kernel(formed, kernel, True) for kernel in formed.kernels]
+        printed = tuple(
+            replace(
+                kernel,
+                dependent=overlaps and n not in alone,
+                anywhere=anywhere & {p.index for p in kernel.parameters},
+            )
+            for n, kernel in enumerate(found)
+        )
     except Unsupported as error:
         message = f"this region cannot run on a GPU: it holds {error}"
         raise CompileError([Diagnostic("E0902", Level.ERROR, message, region.span)]) from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vx.codegen import triton_expr
 from vx.codegen import triton_tiles as tiles
 from vx.codegen.triton_body import Body
 from vx.codegen.triton_places import Hazards, Memory
@@ -88,8 +87,6 @@ class _Printer(Body):
         self._start()
         base = "0"
         pid = "pid"
-        if self.dependent and triton_expr.EARLY:
-            self.text.lines.insert(0, "    gdc_launch_dependents()")
         self.text.line(f"{pid} = tl.program_id(0)")
         for part, mine, t in zip(kernel.parts, programs, self.tiles, strict=True):
             base = self._part(part, mine, t, pid, base)

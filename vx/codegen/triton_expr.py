@@ -52,9 +52,6 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
 """Functions of f32 and f64."""
 
 
-EARLY = False
-
-
 class Expressions:
     """Writes expressions into `text`."""
 
@@ -242,8 +239,7 @@ class Expressions:
         next launch may begin, up to the point where it waits itself."""
         if self.dependent and not self.text.waited:
             self.text.line("gdc_wait()")
-            if not EARLY:
-                self.text.line("gdc_launch_dependents()")
+            self.text.line("gdc_launch_dependents()")
             self.text.waited = True
 
     def barrier(self) -> None:

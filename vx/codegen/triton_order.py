@@ -15,9 +15,8 @@ _NAME = re.compile(r"\w+")
 
 
 def loads_first(lines: Sequence[str], unchanged: Set[str], changing: Set[str]) -> list[str]:
-    """The lines, with loads of the pointers `unchanged` in front, after what they need; those that need a reduction come
-    second. What has inner blocks, and what
-    needs a name that is `changing`, stays as it is."""
+    """The lines, with loads of the pointers `unchanged` in front, after what they need; those that need a reduction
+    come second. What has inner blocks, and what needs a name that is `changing`, stays as it is."""
     found = [_ASSIGNED.fullmatch(line) for line in lines]
     names = [m.group(2) for m in found if m]
     if len({len(line) - len(line.lstrip()) for line in lines}) > 1 or any("gdc_wait" in line for line in lines):

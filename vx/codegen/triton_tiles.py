@@ -7,7 +7,7 @@ in a reduction over a product), rows (loops or reductions inside), and element-w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vx.codegen import triton_table as table
 from vx.codegen.triton_values import HALVES, power_of_two
@@ -24,13 +24,15 @@ CHUNK = 4096
 """Elements of a tile that a loop walks in chunks."""
 WIDEST = 1024
 """Columns of such a chunk."""
+HELD = 8192
+"""Elements of a matrix that a program holds, if they are whole rows."""
 SHORT = 128
 """Columns that are not divided into chunks, if four times as many elements are enough."""
 SEARCHED = 8192
 """Elements that an arg-max compares at a time."""
 ROWS = 4
 """Rows that share a loaded vector in products of matrices and a vector, all matrices together."""
-LOOP_WARPS = 4
+LOOP_WARPS = 8
 """Warps of a program whose iterations have loops of their own."""
 LEAST = 16
 """Rows, columns and depth from which matrix units can be used."""
@@ -86,14 +88,18 @@ def _row_tiles(part: device.Part) -> Tiles:
         return Tiles(tuple(sizes), LOOP_WARPS)
     sums = [e for x in effects.all_expressions(part.body) for e in affine.walk(x) if isinstance(e, ir.Reduce)]
     shape = _streams(part, sums)
-    known = table.TUNED.get(shape) if shape else None
-    rows = known.rows if known else max(ROWS // len(sums), 2)
-    sizes[-1] = rows if last.most is None else min(rows, power_of_two(last.most))
-    if known:
-        return Tiles(tuple(sizes), known.warps, known.columns)
-    if shape and shape.length == 4 * WIDEST:
-        return Tiles(tuple(sizes), 8, 2 * WIDEST)
-    return Tiles(tuple(sizes), 4)
+    tile = table.Tile(max(ROWS // len(sums), 2), None, 4)
+    if shape:
+        tile = table.TUNED.get(shape) or _whole_rows(shape, tile)
+    sizes[-1] = tile.rows if last.most is None else min(tile.rows, power_of_two(last.most))
+    return Tiles(tuple(sizes), tile.warps, tile.columns)
+
+
+def _whole_rows(shape: table.Shape, tile: table.Tile) -> table.Tile:
+    """Rows of 16-bit elements that a program can hold: all of them is on its way at once."""
+    if shape.bits != 16 or shape.length not in (2 * WIDEST, 4 * WIDEST):
+        return tile
+    return replace(tile, rows=min(tile.rows, HELD // shape.length), columns=shape.length)
 
 
 def _streams(part: device.Part, sums: Sequence[ir.Reduce]) -> table.Shape | None:

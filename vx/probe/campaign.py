@@ -18,7 +18,8 @@ from vx.probe.native import lines
 
 KIB, MIB = 1 << 10, 1 << 20
 
-Kind = Literal["copy", "network"]
+Kind = Literal["copy", "network", "in", "out", "pinned_in", "pinned_out", "load", "peer"]
+"""A processor's are the first two, the others a GPU's."""
 Medians = Mapping[tuple[Kind, int], float]
 """Nanoseconds of each kind and size."""
 Points = tuple[tuple[int, int], ...]

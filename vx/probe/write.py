@@ -50,7 +50,7 @@ def _head(facts: Facts) -> Iterator[str]:
     yield ""
     yield "Measured {"
     for name in ("date", "part", "driver", "tool", "network"):
-        yield f'    {name}: "{_quotable(getattr(facts, name))}",'
+        yield f'    {name}: "{quotable(getattr(facts, name))}",'
     yield "}"
 
 
@@ -81,19 +81,20 @@ def _device(
             note = f"  // spec: {notes[link]}" if link in notes else ""
             if link in tables:
                 yield f"{head} : measured ["
-                yield from _rows(tables[link])
+                yield from rows(tables[link])
                 yield f"    ]{note}"
             else:
                 yield head + note
     yield "}"
 
 
-def _rows(points: Points) -> Iterator[str]:
+def rows(points: Points) -> Iterator[str]:
+    """The lines of a table."""
     written = [f"{size_text(size)}: {time_text(time)}," for size, time in points]
     for start in range(0, len(written), _POINTS_IN_A_LINE):
         yield "        " + " ".join(written[start : start + _POINTS_IN_A_LINE])
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
     """A text as it may stand between quotes: without quotes, backslashes and what is not printable."""
     return "".join(character if character.isprintable() and character not in '"\\' else " " for character in text)

@@ -241,7 +241,7 @@ int cuMemAlloc_v2(Address *address, size_t bytes) {
     NO_CAPTURE;
     if (!fake_current()) return fake_violation(INVALID_CONTEXT, "memory taken without a device");
     cuMemGetInfo_v2(&free, &total);
-    if (rounded(bytes) > free) return NO_MEMORY;
+    if (rounded(bytes) + (size_t)fake_setting("FAKE_CUDA_SCRAPS", 0) * GRANULE > free) return NO_MEMORY;
     take(&memory, bytes, fake_setting("FAKE_CUDA_MISPLACE", 0) ? 0 : current->device, 0xFF);
     *address = (Address)(uintptr_t)memory;
     return SUCCESS;

@@ -3,7 +3,8 @@
 
    Environment, read by cuInit: FAKE_CUDA_DEVICES, FAKE_CUDA_VERSION, FAKE_CUDA_SM, FAKE_CUDA_MEMORY (bytes of each
    device), FAKE_CUDA_PEER (0: no peer access), FAKE_CUDA_FAIL=NAME:N (call N of function NAME from now on fails),
-   FAKE_CUDA_LIE (cuCtxGetDevice answers 0), FAKE_CUDA_MISPLACE (memory is made on device 0). */
+   FAKE_CUDA_SCRAPS (granules that are free but in no piece), FAKE_CUDA_LIE (cuCtxGetDevice answers 0),
+   FAKE_CUDA_MISPLACE (memory is made on device 0). */
 #ifndef FAKE_H
 #define FAKE_H
 

@@ -24,10 +24,11 @@ static const struct {
     {"token", "pppi"},  /* ring, block, counter, slots: see below */
     {"link", "p"},      /* x[0] += 1, f32 */
     {"read_all", "plp"},
+    {"sum", "ppi"}, /* sums[0] = the sum of the i32 in so many blocks of 16 KiB */
     {"fail", "pi"}, /* error word, code */
     {"nothing", ""},
 };
-enum { COUNT, ADD, LATE_ADD, COPY, TOKEN, LINK, READ_ALL, FAIL, NOTHING, BEHAVIOUR_COUNT };
+enum { COUNT, ADD, LATE_ADD, COPY, TOKEN, LINK, READ_ALL, SUM, FAIL, NOTHING, BEHAVIOUR_COUNT };
 
 typedef struct Function {
     uint32_t magic;
@@ -67,6 +68,13 @@ static void run_token(const Op *op) {
     ++*(uint64_t *)pointer(op->args[2]);
 }
 
+static void run_sum(const Op *op) {
+    const int32_t *data = pointer(op->args[0]);
+    int32_t sum = 0;
+    for (int64_t i = 0; i < (int64_t)(int32_t)op->args[2] * 4096; i++) sum += data[i];
+    *(int32_t *)pointer(op->args[1]) = sum;
+}
+
 void fake_run_kernel(const Op *op) {
     switch (op->behaviour) {
         case COUNT: ++*(uint64_t *)pointer(op->args[0]); break;
@@ -78,6 +86,7 @@ void fake_run_kernel(const Op *op) {
             break;
         case COPY: memmove(pointer(op->args[0]), pointer(op->args[1]), (size_t)(int32_t)op->args[2] * 4); break;
         case TOKEN: run_token(op); break;
+        case SUM: run_sum(op); break;
         default: break;
     }
 }
