@@ -78,7 +78,7 @@ WRONG = {
     "negative": (GOOD.replace("batch = 2", "batch = -2"), (19, 41), "at least 1"),
     "huge": (GOOD.replace("= 4096, batch", f"= {2**63}, batch"), (19, 25), f"at most {2**63 - 1}"),
     "endless": (GOOD.replace("= 4096, batch", f"= {'9' * 5000}, batch"), (19, 1), "too many digits"),
-    "nested": (GOOD.replace("EXACT = true", f"EXACT = {'[' * 3000}"), (9, 1), "nested too deeply"),
+    "nested": (GOOD.replace("EXACT = true", f"EXACT = {'[' * 100_000}"), (9, 1), "nested too deeply"),
     "empty": ("", (1, 1), "machines"),
     "no_configurations": (GOOD.split("chat")[0], (18, 2), "nothing to evaluate"),
     "no_machines": (GOOD.replace(MACHINES, "[]"), (3, 1), "at least one machine"),

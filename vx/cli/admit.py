@@ -7,20 +7,18 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vx.cli.guard import ERRORS
 from vx.cli.options import ConstOpt, HostOpt, ModelOpt, ProgramArg, ReserveOpt, options_of
+from vx.cli.output import print_text, write_output
 from vx.cli.report import Session, wants_colour
 
 if TYPE_CHECKING:
     from vx.admission.matrix import Matrix
     from vx.admission.roles import Answer
-
-_PLAIN = str.maketrans({"✓": "+", "✗": "x", "×": "x", "−": "-"})
 
 
 class Format(StrEnum):
@@ -90,7 +88,7 @@ def admit(
             print(render_data(program, options.host or "", reserve, answers, fine), end="")
         else:
             kept = f", reserve {reserve}" if reserve else ""
-            _print(f"{program}, host {options.host}{kept}\n\n{render_text(answers, verbose)}")
+            print_text(f"{program}, host {options.host}{kept}\n\n{render_text(answers, verbose)}")
             _show_refusals(answers)
     if not fine:
         raise typer.Exit(ERRORS)
@@ -139,9 +137,10 @@ def matrix(
         evaluated = _evaluated(table, compare, reserve, session)
         text = renders[format_.value](evaluated)
         if output is None:
-            _print(text)
+            print_text(text)
         else:
-            _write(output, text)
+            write_output(output, text, "name another file with -o")
+            print(output)
     if evaluated.counts["unverified"]:
         raise typer.Exit(ERRORS)
 
@@ -200,21 +199,3 @@ def _show_refusals(answers: Sequence[Answer]) -> None:
             found = [item for item in one.diagnostics if not is_lint(item.code)]
             print(f"\n{one.role} on {one.machine}:", file=sys.stderr)
             print(render_text(found, one.sources, wants_colour()), file=sys.stderr, end="")
-
-
-def _print(text: str) -> None:
-    """On an output that cannot take its characters, others in their place."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
-    print(text, end="")
-
-
-def _write(output: str, text: str) -> None:
-    from vx.codegen.cache import writing
-
-    with writing(Path(output), "name another file with -o"):
-        Path(output).write_text(text, encoding="utf-8")
-    print(output)

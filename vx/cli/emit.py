@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ from vx.cli.options import (
     TargetOpt,
     options_of,
 )
+from vx.cli.output import write_output
 from vx.cli.report import Session
 from vx.emit import Stage
 
@@ -46,7 +46,6 @@ def emit(
 
         vx emit --stage asm program.vx -O2 --target aarch64-linux-gnu -o program.s
     """
-    from vx.codegen.cache import writing
     from vx.emit import emit as emit_text
 
     options = options_of(model, machine, host, const, level, strict_index, target)
@@ -55,5 +54,4 @@ def emit(
         if output is None:
             print(text, end="")
             return
-        with writing(Path(output)):
-            Path(output).write_text(text, encoding="utf-8")
+        write_output(output, text)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vx.cli.output import print_text, write_output
 from vx.cli.probe import probe
 from vx.cli.report import Session
 
 if TYPE_CHECKING:
     from vx.machine.machine import Machine
 
-_PLAIN = str.maketrans({"│": "|", "├": "|", "└": "`", "─": "-", "×": "x"})
 
 app = typer.Typer(no_args_is_help=True, help="Look at machine files, what --machine and --host read.")
 
@@ -32,7 +30,7 @@ def show(file: FileArg) -> None:
     from vx.machine.describe import describe
 
     with Session() as session:
-        _print(describe(_load(file, session), session.sources))
+        print_text(describe(_load(file, session), session.sources))
 
 
 @app.command("list")
@@ -53,7 +51,7 @@ def list_() -> None:
     print(f"in {fleet}")
     with Session() as session:
         for name in shown:
-            _print(f"{name!s:<{width}}  {summary(_load(str(fleet / name), session), session.sources)}\n")
+            print_text(f"{name!s:<{width}}  {summary(_load(str(fleet / name), session), session.sources)}\n")
 
 
 @app.command("graph")
@@ -67,27 +65,15 @@ def graph(
 
         vx machine graph fleet/node-8gpu.vx -o node.svg
     """
-    from vx.codegen.cache import writing
     from vx.machine.graph import svg
 
     with Session() as session:
         drawing = svg(_load(file, session), session.sources)
-        with writing(Path(output), "name another file with -o"):
-            Path(output).write_text(drawing, encoding="utf-8")
+        write_output(output, drawing, "name another file with -o")
     print(output)
 
 
 app.command("probe")(probe)
-
-
-def _print(text: str) -> None:
-    """On an output that cannot take its characters, others in their place."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
-    print(text, end="")
 
 
 def _load(file: str, session: Session) -> Machine:

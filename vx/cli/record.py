@@ -6,10 +6,10 @@ Enters: what the command was told and what it found. Leaves: a `Check` for `vx.a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vx import build
+from vx.cli.output import write_output
 from vx.diagnostics.report import CompileError, Diagnostic, Reporter
 from vx.diagnostics.source import SourceMap
 from vx.options import Options
@@ -35,14 +35,12 @@ def examined(file: str, options: Options, diagnostics: Sequence[Diagnostic], sou
 def write_record(path: str, check: Check) -> None:
     """Write the record of a check to a file, or to stdout for `-`. Raises E9021, E9022 if it cannot be written."""
     from vx.admission.record import admission_record
-    from vx.codegen.cache import writing
 
     text = admission_record(check)
     if path == "-":
         print(text, end="")
         return
-    with writing(Path(path)):
-        Path(path).write_text(text, encoding="utf-8")
+    write_output(path, text)
 
 
 def _machine(options: Options, sources: SourceMap) -> Machine | None:

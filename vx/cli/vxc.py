@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vx.cli.guard import guarded
+from vx.cli.output import write_output
 from vx.options import Options, all_consts
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _emit(invocation: Invocation, session: Session) -> None:
     if invocation.output is None or invocation.output == "-":
         print(text, end="")
         return
-    _write(invocation.output, text.encode())
+    write_output(invocation.output, text)
 
 
 def _emit_object(invocation: Invocation, session: Session) -> None:
@@ -150,7 +151,7 @@ def _emit_object(invocation: Invocation, session: Session) -> None:
     texts = driver.translate(checked, session.reporter).texts
     path = Path(invocation.output or Path(invocation.program).with_suffix(".o").name)
     for number, data in enumerate(compile_modules(texts, checked.typed.target, options.opt_level)):
-        _write(str(path.with_suffix(f".{number}.o") if number else path), data)
+        write_output(str(path.with_suffix(f".{number}.o") if number else path), data)
 
 
 def _build(invocation: Invocation, session: Session) -> None:
@@ -181,10 +182,3 @@ def _write_record(invocation: Invocation, session: Session, found: Sequence[Diag
     else:
         check = examined(file, options, found, session.sources)
     write_record(invocation.json, check)
-
-
-def _write(path: str, data: bytes) -> None:
-    from vx.codegen.cache import writing
-
-    with writing(Path(path)):
-        Path(path).write_bytes(data)

@@ -84,9 +84,9 @@ def _chosen_root() -> Path:
         raise _refuse("E9021", "there is no home directory for the cache", "set VX_CACHE_DIR to a folder") from error
 
 
-def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file so that readers see the old contents or all of the new. E9021, E9022."""
-    with writing(path):
+def write_atomically(path: Path, data: bytes, mode: int = 0o600, help_text: str = "") -> None:
+    """Write a file so that readers see the old contents or all of the new. E9021 (with `help_text`), E9022."""
+    with writing(path, help_text):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
