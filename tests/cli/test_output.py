@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -42,6 +44,28 @@ def test_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         write_output(tmp_path / "a", "new")
     assert refused.value.diagnostics[0].code == "E9022"
     assert (tmp_path / "a").read_text() == "old" and os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root writes in every folder")
+def test_what_a_link_names_is_written_in_place_where_nothing_can_be_made(tmp_path: Path) -> None:
+    closed, link = tmp_path / "closed", tmp_path / "link"
+    closed.mkdir()
+    (closed / "a").write_text("old")
+    link.symlink_to(closed / "a")
+    closed.chmod(0o500)
+    try:
+        write_output(link, "new")
+        assert (closed / "a").read_text() == "new"
+    finally:
+        closed.chmod(0o700)
+
+
+def test_standard_output_that_is_a_file_stays_that_file(tmp_path: Path) -> None:
+    script = "from vx.cli.output import write_output; write_output('/dev/stdout', 'text'); print('more', flush=True)"
+    with (tmp_path / "log").open("w") as log:
+        subprocess.run([sys.executable, "-c", script], stdout=log, check=True)
+        assert os.fstat(log.fileno()).st_nlink == 1
+    assert "more" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

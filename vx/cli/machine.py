@@ -13,7 +13,6 @@ from vx.cli.report import Session
 if TYPE_CHECKING:
     from vx.machine.machine import Machine
 
-
 app = typer.Typer(no_args_is_help=True, help="Look at machine files, what --machine and --host read.")
 
 FileArg = Annotated[str, typer.Argument(metavar="FILE", help="A machine file.", show_default=False)]

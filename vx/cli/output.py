@@ -22,21 +22,22 @@ def print_text(text: str) -> None:
 def write_output(path: str | Path, data: str | bytes, help_text: str = "") -> None:
     """Write a file that the user named: completely, or not at all.
 
-    What is no regular file (a device, a pipe), and a file in a folder that only it can be written in, are written
-    in place. Raises E9022 for a full disk, E9021 for any other refusal, with `help_text` as advice.
+    What is no regular file (a device, a pipe, a name below /dev), and a file in a folder that only it can be written
+    in, are written in place. A link stays, and what it names is replaced. Raises E9022 for a full disk, E9021 for any other refusal, with `help_text` as advice.
     """
     from vx.codegen.cache import write_atomically, writing
 
-    target = Path(path)
+    target, real = Path(path), Path(os.path.realpath(path))
     raw = data.encode() if isinstance(data, str) else data
     with writing(target, help_text):
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        if (target.exists() and not target.is_file()) or not os.access(target.parent, os.W_OK):
+        special = target.exists() and (not target.is_file() or target.is_relative_to("/dev"))
+        if special or not os.access(real.parent, os.W_OK):
             target.write_bytes(raw)
             return
         if target.exists():
             target.open("ab").close()  # a file that may not be written is not replaced either
-    write_atomically(Path(os.path.realpath(target)), raw, mode, help_text)
+    write_atomically(real, raw, mode, help_text)
 
 
 def _umask() -> int:
