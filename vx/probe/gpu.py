@@ -7,16 +7,10 @@ first repeat of device 0; the second repeat, and what the other devices did, che
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from vx.codegen.cache import writing
-from vx.diagnostics.report import Reporter
-from vx.diagnostics.source import SourceMap
 from vx.machine.cost import hop_cost, peer_cost
-from vx.machine.load import load_machine
 from vx.machine.measured import LEAST_POINTS
 from vx.probe import peaks
 from vx.probe.calibrate import DIFFER_AT_MOST, Check, Result
@@ -25,6 +19,7 @@ from vx.probe.gpu_folder import HELD_OUT
 from vx.probe.gpu_result import Gpu, Run, Way, no_result
 from vx.probe.gpu_write import GpuFacts, machine_text
 from vx.probe.report import note_of
+from vx.probe.reread import picoseconds, reread
 
 LEAST_HELD_OUT = 6
 PRICES: Mapping[Kind, Kind] = {
@@ -83,18 +78,10 @@ def gpu_outcome(run: Run) -> GpuOutcome:
 
 def predicted(text: str, kind: Kind, sizes: Sequence[int]) -> list[int]:
     """Picoseconds of transfers of a kind, by the machine file `text`, written and read as any other."""
-    with tempfile.TemporaryDirectory(prefix="vx-probe-") as folder:
-        path, reporter = Path(folder) / "machine.vx", Reporter()
-        with writing(path):
-            path.write_text(text, encoding="utf-8")
-        machine = load_machine(path, "default", reporter, SourceMap())
-        reporter.abort_if_errors()
+    machine = reread(text)
     if kind == "peer":
-        costs = [peer_cost(machine.topologies["Device"], size) for size in sizes]
-    else:
-        costs = [hop_cost(machine, *_EDGES[kind], size) for size in sizes]
-    assert all(cost is not None and cost.unit == "ps" and cost.measured for cost in costs)
-    return [cost.amount for cost in costs if cost is not None]
+        return picoseconds(peer_cost(machine.topologies["Device"], size) for size in sizes)
+    return picoseconds(hop_cost(machine, *_EDGES[kind], size) for size in sizes)
 
 
 def link_of(way: Way, times: Mapping[Way, Mapping[int, object]]) -> Link:

@@ -7,7 +7,6 @@ measured, its memory, and the network to a peer or, without one, over loopback.
 from __future__ import annotations
 
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,15 +16,13 @@ from functools import partial
 from pathlib import Path
 
 from vx import __version__
-from vx.codegen.cache import writing
-from vx.diagnostics.report import Reporter
-from vx.diagnostics.source import SourceMap
 from vx.machine.cost import hop_cost
-from vx.machine.load import host_architecture, load_machine
+from vx.machine.load import host_architecture
 from vx.probe import campaign, native, peaks, system
 from vx.probe.calibrate import Result, calibrate
 from vx.probe.campaign import MIB, Kind, Link, Medians, Points, Reading
 from vx.probe.report import note_of
+from vx.probe.reread import picoseconds, reread
 from vx.probe.write import Facts, machine_text
 
 ROUNDS, QUICK_ROUNDS, READINGS = 64, 60, 60
@@ -123,15 +120,8 @@ def _predict(
 def predicted(text: str, link: Link, sizes: Sequence[int]) -> list[int]:
     """Picoseconds of the link's first edge, by the machine file `text`, written and read as any other."""
     source, target = link.edges[0]
-    with tempfile.TemporaryDirectory(prefix="vx-probe-") as folder:
-        path, reporter = Path(folder) / "machine.vx", Reporter()
-        with writing(path):
-            path.write_text(text, encoding="utf-8")
-        machine = load_machine(path, "default", reporter, SourceMap())
-        reporter.abort_if_errors()
-    costs = [hop_cost(machine, source, target, size) for size in sizes]
-    assert all(cost is not None and cost.unit == "ps" and cost.measured for cost in costs)
-    return [cost.amount for cost in costs if cost is not None]
+    machine = reread(text)
+    return picoseconds(hop_cost(machine, source, target, size) for size in sizes)
 
 
 Peak = Callable[[Mapping[Link, Points], Link], tuple[float | None, str]]
