@@ -81,3 +81,16 @@ def whole(body: str) -> str:
 
 def errors(found: tuple[Diagnostic, ...]) -> list[str]:
     return [item.code for item in found if item.level is Level.ERROR]
+
+
+THREE = """
+fn main() -> i32 {
+  let x = Tensor<f32, [16384]>::new();
+  let a = transfer(x, Memory::HBM);
+  let b = transfer(x, Memory::HBM);
+  let c = transfer(x, Memory::HBM);
+  let r = transfer(a, Memory::CPU_DRAM);  let s = transfer(b, Memory::CPU_DRAM);  let t = transfer(c, Memory::CPU_DRAM);
+  0
+}
+"""
+"""Three tiles of 64 KiB in `Memory::HBM`, all alive at once."""

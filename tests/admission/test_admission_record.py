@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from admission_cases import machine, whole
+from admission_cases import THREE, machine, whole
 
 from vx import resources
 from vx.admission.check import admit, roles
@@ -61,18 +61,6 @@ def capacity(found: Any, code: str) -> Any:
 
 
 # ---- golden ------------------------------------------------------------------------------------
-THREE = """
-fn main() -> i32 {
-  let x = Tensor<f32, [16384]>::new();
-  let a = transfer(x, Memory::HBM);
-  let b = transfer(x, Memory::HBM);
-  let c = transfer(x, Memory::HBM);
-  let r = transfer(a, Memory::CPU_DRAM);  let s = transfer(b, Memory::CPU_DRAM);  let t = transfer(c, Memory::CPU_DRAM);
-  0
-}
-"""
-
-
 def test_three_tiles_of_64_kib_in_150_kib() -> None:
     found = record(THREE, machine("150 KiB, granule: 1 KiB"))
     assert (found["verdict"], found["error_count"]) == ("rejected", 1)

