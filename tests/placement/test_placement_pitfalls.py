@@ -236,3 +236,24 @@ fn main() -> i32 {{ again(3); 0 }}
     assert vx.check(file).ok
     with pytest.raises(CompileError, match="E6048: how many bytes main needs in HBM is not known"):
         vx.compile(file, devices=devices)
+
+
+def test_what_is_unverified_is_checked_but_not_built(tmp_path: Path) -> None:
+    """With a bound the same program is built."""
+    file = tmp_path / "unverified.vx"
+    text = """
+Memory HBM {{ managed: explicit, capacity: 1 KiB }}
+Topology Device {{ memory: Memory::HBM, arch: host }}
+fn ten(n : i32) -> i32 {{ if n > 9 {{ n }} else {{ ten(n + 1) }} }}
+fn some(n : i32) -> void {requires} {{
+  let t = Tensor<u8, [n], Memory::HBM>::new();
+  print(t.extent(0));
+}}
+fn main() -> i32 {{ some(ten(10)); 0 }}
+"""
+    file.write_text(text.format(requires=""), encoding="utf-8")
+    assert vx.check(file).ok
+    with pytest.raises(CompileError, match="E6048: main is unverified on this machine, so it is not built"):
+        vx.compile(file)
+    file.write_text(text.format(requires="requires n <= 1024"), encoding="utf-8")
+    assert vx.compile(file).executable.is_file()
